@@ -1,0 +1,31 @@
+# `make check` is exactly what CI runs. PYTHON may point at any interpreter ≥ 3.11.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := src tests experiments benchmarks docs
+
+.PHONY: setup check format lint types test docs slow
+# torch is pinned here so that a development machine gets the CPU build, not the CUDA one.
+setup:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet -e ".[plots,botorch,test,dev]"
+
+check: lint types test
+
+format:
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+lint:
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+
+types:
+	$(BIN)/pyright
+
+test:
+	$(BIN)/python -m pytest
+
+slow:
+	$(BIN)/python -m pytest -m slow -s

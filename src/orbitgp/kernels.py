@@ -1,0 +1,160 @@
+"""The border with GPyTorch: evaluating its kernels, our fast RBF, and the exact invariant kernel.
+
+Everything else in the library sees dense tensors only.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from gpytorch.constraints import Positive
+from gpytorch.kernels import Kernel as Kernel
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orbitgp.errors import InputError
+from orbitgp.values import OrbitSample
+
+
+def covariance(
+    kernel: Kernel, left: Float[Tensor, "*B N D"], right: Float[Tensor, "*B M D"]
+) -> Float[Tensor, "*B N M"]:
+    """k(left, right) as a dense tensor, for any GPyTorch kernel."""
+    return torch.as_tensor(kernel(left, right).to_dense())
+
+
+def variance(kernel: Kernel, points: Float[Tensor, "N D"]) -> Float[Tensor, "N"]:
+    """k(x, x) for each point."""
+    return torch.as_tensor(kernel(points, points, diag=True))
+
+
+def _sum_to(gradient: Tensor | None, like: Tensor) -> Tensor | None:
+    """Undo the broadcasting of the forward pass."""
+    return None if gradient is None else gradient.sum_to_size(like.shape)
+
+
+class _ScaledGaussian(torch.autograd.Function):
+    """exp(log v − ½ |x − z|²) for all pairs, with one product forward and two backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, z: Tensor, log_v: Tensor) -> Tensor:
+        # log v − ½|x|² − ½|z|² + x·z, at most log v: rounding must not give a covariance above v
+        exponent = torch.matmul(x, z.mT)
+        exponent -= x.square().sum(-1, keepdim=True).mul_(0.5)
+        exponent -= z.square().sum(-1, keepdim=True).mul_(0.5).mT
+        values = exponent.clamp_(max=0).add_(log_v).exp_()
+        ctx.save_for_backward(x, z, log_v, values)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        # T = ∂F/∂K ∘ K:   ∂F/∂x = T z − (T 1) ∘ x,   ∂F/∂z = Tᵀ x − (Tᵀ 1) ∘ z,   ∂F/∂log v = Σ T
+        x, z, log_v, values = ctx.saved_tensors
+        needs_x, needs_z, needs_v = ctx.needs_input_grad
+        t = grads[0] * values
+        grad_x = torch.matmul(t, z) - t.sum(-1, keepdim=True) * x if needs_x else None
+        grad_z = torch.matmul(t.mT, x) - t.sum(-2, keepdim=True).mT * z if needs_z else None
+        grad_v = t if needs_v else None
+        return _sum_to(grad_x, x), _sum_to(grad_z, z), _sum_to(grad_v, log_v)
+
+
+class RBF(Kernel):
+    """k(x, x') = v exp(−½ |x − x'|² / ℓ²), a GPyTorch kernel with its variance inside.
+
+    The same function as `ScaleKernel(RBFKernel())` in fewer passes over memory. ℓ is one number
+    or, with `ard_num_dims`, one for each feature.
+    """
+
+    has_lengthscale = True
+    raw_variance: nn.Parameter
+    raw_variance_constraint: Positive
+
+    def __init__(self, variance: float = 1.0, lengthscale: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.register_parameter("raw_variance", nn.Parameter(torch.zeros(*self.batch_shape, 1, 1)))
+        self.register_constraint("raw_variance", Positive())
+        self.variance = variance
+        self.initialize(lengthscale=lengthscale)
+
+    @property
+    def variance(self) -> Tensor:
+        """v, of shape [*batch, 1, 1]."""
+        return self.raw_variance_constraint.transform(self.raw_variance)
+
+    @variance.setter
+    def variance(self, value: float | Tensor) -> None:
+        value = torch.as_tensor(value, dtype=self.raw_variance.dtype).expand_as(self.raw_variance)
+        self.initialize(raw_variance=self.raw_variance_constraint.inverse_transform(value))
+
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - as in GPyTorch's own kernels
+        self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
+    ) -> Tensor:
+        """Covariances [..., N, M], or [..., N] of matching rows if `diag`."""
+        del params
+        if diag:
+            squared = ((x1 - x2) / self.lengthscale).square().sum(-1)
+            return self.variance[..., 0] * torch.exp(-0.5 * squared)
+        # distances do not change under a shift, rounding does: keep the numbers near 0
+        centre = x2.detach().mean(-2, keepdim=True)
+        left, right = (x1 - centre) / self.lengthscale, (x2 - centre) / self.lengthscale
+        log_v = self.variance.log().to(left.dtype)
+        return _ScaledGaussian.apply(left, right, log_v)  # pyright: ignore[reportReturnType]
+
+
+@runtime_checkable
+class Enumerable(Protocol):
+    """A finite orbit, as far as the exact kernel is concerned."""
+
+    def enumerate(self, x: Tensor) -> OrbitSample:
+        """Every point of the orbit of every input."""
+        ...
+
+
+class InvariantKernel(Kernel):
+    """k_f(x, x') = mean over both finite orbits of k_g(x_a, x'_a), exactly (vdW 2018, eq. 5).
+
+    A GPyTorch kernel on flat inputs [..., N, D]; `event_shape` is the shape that the orbit acts on,
+    if it is not [D]. With P points to an orbit it costs P² base covariances for each entry.
+    """
+
+    def __init__(
+        self,
+        base_kernel: Kernel,
+        orbit: nn.Module,
+        *,
+        event_shape: tuple[int, ...] | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(orbit, Enumerable):
+            raise InputError(
+                f"InvariantKernel needs a finite orbit, and {type(orbit).__name__} cannot be "
+                "enumerated: use InvariantGP, which works from samples"
+            )
+        self.base_kernel = base_kernel
+        self.orbit = orbit
+        self.event_shape = event_shape
+
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - as in GPyTorch's own kernels
+        self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
+    ) -> Tensor:
+        """Covariances [..., N, M], or [..., N] of matching rows if `diag`."""
+        left, right = self._enumerate(x1), self._enumerate(x2)
+        num_left, num_right = left.shape[-2], right.shape[-2]
+        if not diag:
+            pairs = self.base_kernel(left.flatten(-3, -2), right.flatten(-3, -2), **params)
+            blocks = pairs.to_dense().unflatten(-1, (-1, num_right)).unflatten(-3, (-1, num_left))
+            return blocks.mean((-3, -1))
+        # row by row: k_g(x_a, x'_{a+s}) for each shift s, N·P covariances at a time, never N²
+        total = torch.zeros((), dtype=left.dtype, device=left.device)
+        for shift in range(num_right):
+            partner = right.roll(shift, -2)
+            pairs = self.base_kernel(
+                left.flatten(-3, -2), partner.flatten(-3, -2), diag=True, **params
+            )
+            total = total + torch.as_tensor(pairs).unflatten(-1, (-1, num_left)).mean(-1)
+        return total / num_right
+
+    def _enumerate(self, x: Tensor) -> Tensor:
+        """[..., N, D] → [..., N, P, D]."""
+        event = self.event_shape or (x.shape[-1],)
+        points = self.orbit.enumerate(x.reshape(-1, *event)).points
+        return points.flatten(2).reshape(*x.shape[:-1], points.shape[1], x.shape[-1])

@@ -1,0 +1,95 @@
+"""Gaussian noise on real outputs, and on one-hot coded classes."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn.functional import one_hot, softplus
+
+from orbitgp.errors import InputError
+from orbitgp.likelihoods.base import Likelihood
+from orbitgp.values import Prediction, QuadraticBound
+
+NOISE_FLOOR = 1e-6
+"""Smallest noise variance, so that a perfect fit does not divide by 0."""
+
+
+class Gaussian(Likelihood):
+    """y_c = f_c + ε, ε ~ N(0, σ²), with learned σ²: one for all outputs, or one for each.
+
+    The bound is exact: c = −½ log 2πσ² − y²/2σ²,  l = y/σ²,  λ = 1/σ².
+    """
+
+    def __init__(self, noise: float | Sequence[float] = 0.1) -> None:
+        super().__init__()
+        variances = torch.as_tensor(noise, dtype=torch.float64).reshape(-1)
+        if not torch.isfinite(variances).all() or (variances <= NOISE_FLOOR).any():
+            raise InputError(
+                f"noise variances must be finite and above {NOISE_FLOOR}; got {variances.tolist()}"
+            )
+        self.raw_noise = nn.Parameter(torch.log(torch.expm1(variances - NOISE_FLOOR)))
+
+    @property
+    def noise(self) -> Float[Tensor, "R"]:
+        """σ², in float64."""
+        return NOISE_FLOOR + softplus(self.raw_noise)
+
+    def quadratic_bound(
+        self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
+    ) -> QuadraticBound:
+        """Exact, for targets [N] or [N, C]."""
+        del x
+        return self._bound(y.unsqueeze(1) if y.ndim == 1 else y)
+
+    def _bound(self, targets: Float[Tensor, "N C"]) -> QuadraticBound:
+        targets, noise = targets.double(), self.noise
+        if len(noise) not in (1, targets.shape[1]):
+            raise InputError(
+                f"{len(noise)} noise variances for targets of {targets.shape[1]} outputs; "
+                "give one for all outputs, or one for each"
+            )
+        log_density = -0.5 * (torch.log(2 * math.pi * noise) + targets.square() / noise)
+        return QuadraticBound(
+            constant=log_density.sum(1),
+            linear=targets / noise,
+            precision=(1 / noise).expand(len(targets), -1),
+        )
+
+
+class OneHotGaussian(Gaussian):
+    """Classes 0 … C − 1 as one-hot codes with Gaussian noise (vdW 2018, section 5.2)."""
+
+    def __init__(self, num_classes: int, noise: float = 0.05) -> None:
+        super().__init__(noise)
+        self.num_classes = num_classes
+
+    def quadratic_bound(
+        self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
+    ) -> QuadraticBound:
+        """Exact, for integer labels [N]."""
+        del x
+        return self._bound(self.encode(y))
+
+    def encode(self, labels: Int[Tensor, "N"]) -> Float[Tensor, "N C"]:
+        """e_y for each label."""
+        if labels.ndim != 1 or labels.is_floating_point():
+            raise InputError(
+                f"class labels must be integers [N]; got {labels.dtype} {list(labels.shape)}"
+            )
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
+            raise InputError(
+                f"class labels must lie in 0 … {self.num_classes - 1}; got "
+                f"{int(labels.min())} … {int(labels.max())}"
+            )
+        return one_hot(labels.long(), self.num_classes).double()
+
+    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+        """p(class | data): the model's density at each one-hot code, among the codes.
+
+        p(k) ∝ ∫ N(e_k; f, σ²I) q(f) df = N(e_k; μ, diag(v) + σ²I)
+        """
+        spread = prediction.variance + self.noise
+        # log N(e_k) − log N(0), coordinate k apart: −½ ((1 − μ_k)² − μ_k²) / (v_k + σ²)
+        return torch.softmax((prediction.mean - 0.5) / spread, -1)

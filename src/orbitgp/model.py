@@ -1,0 +1,178 @@
+"""InvariantGP: orbit, feature map, base kernel, posterior and likelihood in one model."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orbitgp.errors import InputError
+from orbitgp.kernels import Kernel, covariance
+from orbitgp.likelihoods.base import Likelihood
+from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.posterior.algebra import solve_rows
+from orbitgp.posterior.inducing import InducingPosterior, covariances
+from orbitgp.ustatistics import mean_weights, pair_weights
+from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction
+
+Weigh = Callable[[OrbitSample], PairWeights]
+
+
+def mean_pairs(sample: OrbitSample) -> PairWeights:
+    """Every pair alike: biased by O(1/S), positive semi-definite. For q(u) and for predictions."""
+    return mean_weights(sample.num_samples)
+
+
+def unbiased_pairs(group_size: int) -> Weigh:
+    """Weights that make every pair mean unbiased. For the bound and its gradient."""
+
+    def weigh(sample: OrbitSample) -> PairWeights:
+        if sample.is_whole:
+            return mean_weights(sample.num_samples)  # exact, in one group
+        return pair_weights(sample.num_samples, orbit_size=sample.orbit_size, group_size=group_size)
+
+    return weigh
+
+
+class InvariantGP(nn.Module):
+    """f(x) = E_{x_a ~ p_θ(x_a|x)} g(φ(x_a)),  g ~ GP(0, k_g),  y ~ p(y | f(x)).
+
+    Inputs are [N, *event] of any shape that the orbit acts on. The feature map φ turns transformed
+    inputs [B, *event] into [B, D] (flattened by default), where the base kernel and the inducing
+    points live.
+    """
+
+    def __init__(
+        self,
+        *,
+        orbit: Orbit,
+        kernel: Kernel,
+        posterior: InducingPosterior,
+        likelihood: Likelihood,
+        feature_map: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.orbit = orbit
+        self.feature_map = feature_map or nn.Flatten()
+        self.kernel = kernel
+        self.posterior = posterior
+        self.likelihood = likelihood
+
+    def sample_orbit(
+        self,
+        x: Float[Tensor, "N *event"],
+        num_samples: int | None,
+        generator: torch.Generator | None,
+    ) -> OrbitSample:
+        """φ(x_a) for S draws of each input, or for the whole finite orbit if S is None."""
+        if num_samples is None:
+            if not isinstance(self.orbit, FiniteOrbit):
+                raise InputError(
+                    f"the orbit ({self.orbit.describe()}) has no end of points to enumerate; "
+                    "give num_samples, such as 32"
+                )
+            return self.orbit.enumerate(x).map(self.feature_map)
+        if generator is None:
+            raise InputError(
+                "orbit samples are random; pass generator=torch.Generator().manual_seed(0)"
+            )
+        return self.orbit.sample(x, num_samples, generator=generator).map(self.feature_map)
+
+    def covariances(self, sample: OrbitSample, weigh: Weigh) -> OrbitCovariances:
+        """Covariances of g on sampled orbits with u and among themselves."""
+        return covariances(self.kernel, sample, self.posterior.points, weigh(sample))
+
+    @torch.no_grad()
+    def predict(
+        self,
+        x: Float[Tensor, "N *event"],
+        *,
+        num_samples: int | None = None,
+        generator: torch.Generator | None = None,
+        batch_size: int = 256,
+    ) -> Prediction:
+        """Mean and variance of f at each input, with the Monte-Carlo error of both.
+
+        From S samples of each orbit, or exactly from a whole finite orbit if `num_samples` is None.
+        """
+        factor = self.posterior.prior_factor(self.kernel)
+        samples = (
+            self.sample_orbit(batch, num_samples, generator) for batch in x.split(batch_size)
+        )
+        parts = [self._predict(sample, factor) for sample in samples]
+        fields = ("mean", "variance", "mean_error", "variance_error")
+        return Prediction(**{name: torch.cat([getattr(p, name) for p in parts]) for name in fields})
+
+    def _predict(self, sample: OrbitSample, factor: Float[Tensor, "M M"]) -> Prediction:
+        q, points = self.posterior.q, sample.points
+        kuf = covariance(self.kernel, points.flatten(0, 1), self.posterior.points.to(points.dtype))
+        kuf = kuf.double().unflatten(0, points.shape[:2])
+        kff = covariance(self.kernel, points, points).double()
+        # g(x_s) has mean k_s·α and, with the average of all samples, covariance
+        # h_s = mean_t k_g(x_s, x_t) − k_s·A k̄,  A = L⁻ᵀ (I − S̃) L⁻¹;  means over s are those of f
+        alpha = torch.linalg.solve_triangular(factor.mT, q.mean, upper=True)
+        whitened = solve_rows(factor, kuf.mean(1))
+        remaining = torch.stack([whitened - (whitened @ u) @ u.mT for u in q.scale], 1)
+        weights = torch.linalg.solve_triangular(factor, remaining, upper=False, left=False)
+        values = kuf @ alpha
+        shares = kff.mean(2, keepdim=True) - kuf @ weights.mT
+        mean, mean_error = _mean_with_error(values, sample)
+        variance, half_error = _mean_with_error(shares, sample)
+        # ≥ 0 but for rounding: the variance of an average of g under q
+        return Prediction(
+            mean=mean,
+            variance=variance.clamp(min=0).expand_as(mean),
+            mean_error=mean_error,
+            variance_error=(2 * half_error).expand_as(mean),
+        )
+
+    @torch.no_grad()
+    def predict_f_samples(
+        self,
+        x: Float[Tensor, "N *event"],
+        num_draws: int,
+        *,
+        generator: torch.Generator,
+        num_samples: int | None = None,
+    ) -> Float[Tensor, "K N C"]:
+        """Joint draws of f at all inputs from the posterior; (N S)² base covariances."""
+        sample, q = self.sample_orbit(x, num_samples, generator), self.posterior.q
+        factor = self.posterior.prior_factor(self.kernel)
+        averages = self.covariances(sample, mean_pairs).mean
+        whitened = solve_rows(factor, averages)
+        prior = _average_covariance(self.kernel, sample) - whitened @ whitened.mT
+        roots = [_square_root(prior + (whitened @ u) @ (whitened @ u).mT) for u in q.scale]
+        shape = (num_draws, len(x), q.mean.shape[1])
+        noise = torch.randn(shape, generator=generator, device=generator.device).to(prior)
+        root = torch.stack(roots).expand(shape[2], -1, -1)
+        return whitened @ q.mean + torch.einsum("cnm,kmc->knc", root, noise)
+
+
+def _mean_with_error(
+    values: Float[Tensor, "N S K"], sample: OrbitSample
+) -> tuple[Float[Tensor, "N K"], Float[Tensor, "N K"]]:
+    """Mean over the samples and its standard error, √((1 − S/P) s²/S)."""
+    num_samples = sample.num_samples
+    if sample.is_whole:
+        return values.mean(1), torch.zeros_like(values[:, 0])
+    if num_samples < 2:
+        raise InputError("one orbit sample has no Monte-Carlo error; draw at least 2")
+    fraction = 1 - num_samples / sample.orbit_size
+    return values.mean(1), values.std(1) * math.sqrt(fraction / num_samples)
+
+
+def _average_covariance(kernel: Kernel, sample: OrbitSample) -> Float[Tensor, "N N"]:
+    """mean_st k_g(x_ns, x_n't), a row of inputs at a time."""
+    flat, num_samples = sample.points.flatten(0, 1), sample.num_samples
+    rows = [
+        covariance(kernel, own, flat).double().mean(0).unflatten(0, (-1, num_samples)).mean(1)
+        for own in sample.points
+    ]
+    return torch.stack(rows)
+
+
+def _square_root(matrix: Float[Tensor, "N N"]) -> Float[Tensor, "N N"]:
+    """R with R Rᵀ = matrix, for covariances that may be singular."""
+    values, vectors = torch.linalg.eigh(matrix)
+    return vectors * values.clamp(min=0).sqrt()

@@ -1,0 +1,116 @@
+"""Rotations and affine transformations of images, with learnable ranges (vdW 2018, section 5)."""
+
+import math
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.distributions import Distribution
+from torch.nn.functional import pad
+
+from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.ranges import Ends, Flags, UniformRange
+from orbitgp.orbits.warp import affine_matrix, warp
+
+
+class Affine(Orbit):
+    """x_a = x turned, scaled, sheared and shifted by φ ~ Unif(φ_min, φ_max), six parameters.
+
+    In this order: rotation (radians, counter-clockwise), log-scale x, log-scale y, shear, shift x,
+    shift y (half-widths, half-heights; right and down). Images [N, H, W] or [N, C, H, W].
+    """
+
+    noise_size = 6
+    names = ("rotation", "x-scale", "y-scale", "shear", "x-shift", "y-shift")
+
+    def __init__(
+        self,
+        low: Ends = -0.05,
+        high: Ends = 0.05,
+        *,
+        learn_low: Flags = True,
+        learn_high: Flags = True,
+        symmetric: bool = False,
+        prior: Distribution | None = None,
+    ) -> None:
+        super().__init__()
+        self.ranges = UniformRange(
+            _six(low),
+            _six(high),
+            learn_low=learn_low,
+            learn_high=learn_high,
+            symmetric=symmetric,
+            prior=prior,
+        )
+
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S 6"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Warped images."""
+        return warp(x, affine_matrix(self.ranges.rsample(noise)))
+
+    def describe(self) -> str:
+        """In words."""
+        low, high = self.ranges.low.tolist(), self.ranges.high.tolist()
+        rows = zip(self.names, low, high, strict=True)
+        return ", ".join(f"{name} {_words(name, a)} … {_words(name, b)}" for name, a, b in rows)
+
+
+class Rotation(Orbit):
+    """x_a = x turned about its centre by an angle uniform in [low, high], in radians.
+
+    Positive angles turn counter-clockwise. `Rotation.full()` is the strict invariance ±180°.
+    """
+
+    def __init__(
+        self,
+        low: float = -0.2,
+        high: float = 0.2,
+        *,
+        learn_low: bool = True,
+        learn_high: bool = True,
+        symmetric: bool = False,
+        prior: Distribution | None = None,
+    ) -> None:
+        super().__init__()
+        self.ranges = UniformRange(
+            low,
+            high,
+            learn_low=learn_low,
+            learn_high=learn_high,
+            symmetric=symmetric,
+            prior=prior,
+        )
+
+    @staticmethod
+    def full() -> "Rotation":
+        """Every angle is equally likely, and stays so."""
+        return Rotation(-math.pi, math.pi, symmetric=True, learn_high=False)
+
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S 1"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Turned images."""
+        return warp(x, affine_matrix(pad(self.ranges.rsample(noise), (0, 5))))
+
+    def describe(self) -> str:
+        """In words."""
+        low, high = self.ranges.low.item(), self.ranges.high.item()
+        return f"rotation {_words('rotation', low)} … {_words('rotation', high)}"
+
+
+def _six(ends: Ends) -> Sequence[float]:
+    return list(ends) if isinstance(ends, Sequence) else [ends] * 6
+
+
+def _words(name: str, value: float) -> str:
+    """One end of a range in the unit that people use for it."""
+    if name == "rotation":
+        text = f"{math.degrees(value):+.0f}°"
+    elif name.endswith("scale"):
+        text = f"×{math.exp(value):.2f}"
+    elif name.endswith("shift"):
+        text = f"{50 * value:+.1f}%"
+    else:
+        text = f"{value:+.2f}"
+    return text.replace("-", "−")

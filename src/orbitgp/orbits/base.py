@@ -1,0 +1,127 @@
+"""What every orbit can do: draw noise without parameters, then transform with it."""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from orbitgp.errors import InputError
+from orbitgp.orbits.ranges import UniformRange
+from orbitgp.values import OrbitSample
+
+
+def repeat(x: Float[Tensor, "N *event"], num_samples: int) -> Float[Tensor, "NS *event"]:
+    """Each input S times in a row."""
+    return x.unsqueeze(1).expand(-1, num_samples, *x.shape[1:]).flatten(0, 1)
+
+
+class Orbit(nn.Module, ABC):
+    """An augmentation distribution p_θ(x_a | x), as x_a = transform(x, noise) with free noise.
+
+    Drawing and transforming are apart so that the same noise can be used again: for replay, for
+    common random numbers, and for gradients with respect to θ.
+    """
+
+    size: float = math.inf
+    """P, the number of points of a finite orbit; ∞ for a distribution."""
+
+    noise_size: int = 1
+    """K, the numbers of noise that one draw takes."""
+
+    @abstractmethod
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """x_a for every input and sample, differentiable in the parameters of the orbit."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What has been learned, in words."""
+
+    def noise(
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+    ) -> Float[Tensor, "N S K"]:
+        """Free noise, Unif(0, 1), independent for each input and sample, untouched by θ."""
+        shape = (num_inputs, num_samples, self.noise_size)
+        return torch.rand(shape, generator=generator, device=generator.device)
+
+    def sample(
+        self, x: Float[Tensor, "N *event"], num_samples: int, *, generator: torch.Generator
+    ) -> OrbitSample:
+        """S points of the orbit of each input."""
+        noise = self.noise(len(x), num_samples, generator=generator).to(x)
+        return OrbitSample(self.transform(x, noise), self.size)
+
+    def log_prior(self) -> Float[Tensor, ""]:
+        """Log density of the learned ranges under their priors; 0 without any."""
+        terms = [part.log_prior() for part in self.modules() if isinstance(part, UniformRange)]
+        return torch.stack(terms).sum() if terms else torch.zeros(())
+
+
+class FiniteOrbit(Orbit):
+    """P equally likely points, sampled without replacement or enumerated.
+
+    The noise is the number of the point, 0 … P − 1, kept as a float so that orbits compose, which
+    is exact for P ≤ 2²⁴.
+    """
+
+    @abstractmethod
+    def act(
+        self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]
+    ) -> Float[Tensor, "N S *event"]:
+        """The points with these numbers."""
+
+    def noise(
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+    ) -> Float[Tensor, "N S 1"]:
+        """Numbers of S different points, uniform over subsets, in random order."""
+        index = distinct_integers(num_inputs, num_samples, int(self.size), generator=generator)
+        return index.unsqueeze(-1).to(torch.get_default_dtype())
+
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """The points that the noise numbers."""
+        return self.act(x, noise.squeeze(-1).long())
+
+    def enumerate(self, x: Float[Tensor, "N *event"]) -> OrbitSample:
+        """Every point of the orbit of every input."""
+        index = torch.arange(int(self.size), device=x.device).expand(len(x), -1)
+        return OrbitSample(self.act(x, index), self.size)
+
+
+class Identity(FiniteOrbit):
+    """The orbit of one point: no invariance, an ordinary Gaussian process."""
+
+    size = 1
+
+    def act(
+        self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]
+    ) -> Float[Tensor, "N S *event"]:
+        """The input itself."""
+        return repeat(x, index.shape[1]).unflatten(0, index.shape)
+
+    def describe(self) -> str:
+        """In words."""
+        return "no invariance"
+
+
+def distinct_integers(
+    num_rows: int, num_samples: int, size: int, *, generator: torch.Generator
+) -> Int[Tensor, "N S"]:
+    """S different integers below `size` in each row, uniform, in random order (Floyd 1987)."""
+    if num_samples > size:
+        raise InputError(
+            f"{num_samples} different samples asked of an orbit of {size} points; "
+            f"ask for at most {size}"
+        )
+    device = generator.device
+    chosen = torch.empty(num_rows, 0, dtype=torch.long, device=device)
+    for top in range(size - num_samples, size):
+        draw = torch.randint(top + 1, (num_rows, 1), generator=generator, device=device)
+        taken = (chosen == draw).any(1, keepdim=True)
+        chosen = torch.cat([chosen, torch.where(taken, top, draw)], 1)
+    shuffle = torch.rand(num_rows, num_samples, generator=generator, device=device).argsort(1)
+    return chosen.gather(1, shuffle)

@@ -1,0 +1,89 @@
+"""One orbit after another."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from orbitgp.errors import InputError
+from orbitgp.orbits.base import FiniteOrbit, Orbit
+
+MAX_FINITE_SIZE = 2**24
+"""Beyond this a point's number is no longer exact in float32, and repeats are rare anyway."""
+
+
+def compose(*orbits: Orbit) -> Orbit:
+    """Apply the orbits in turn, the first one first; finite if all are, and not too large."""
+    if len(orbits) < 2:
+        raise InputError(f"composition takes at least two orbits; got {len(orbits)}")
+    if math.prod(orbit.size for orbit in orbits) > MAX_FINITE_SIZE:
+        return Composition(orbits)
+    return FiniteComposition([orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)])
+
+
+class Composition(Orbit):
+    """x_a drawn by one orbit after another: each draw of one is moved once by the next."""
+
+    def __init__(self, orbits: Sequence[Orbit]) -> None:
+        super().__init__()
+        self.orbits = nn.ModuleList(orbits)
+        self.noise_size = sum(orbit.noise_size for orbit in orbits)
+
+    def noise(
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+    ) -> Float[Tensor, "N S K"]:
+        """The noise of all parts side by side."""
+        # one sample for each of N·S rows: finite parts, too, are drawn independently here
+        rows = num_inputs * num_samples
+        parts = [part.noise(rows, 1, generator=generator) for part in _parts(self)]
+        return torch.cat(parts, -1).reshape(num_inputs, num_samples, self.noise_size)
+
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Each part applied to the outcome of the one before."""
+        sizes = [part.noise_size for part in _parts(self)]
+        return _in_turn(_parts(self), x, noise.split(sizes, -1))
+
+    def describe(self) -> str:
+        """In words."""
+        return ", then ".join(part.describe() for part in _parts(self))
+
+
+class FiniteComposition(FiniteOrbit):
+    """Every point of one finite orbit moved to every point of the next: P = P₁ P₂ …"""
+
+    def __init__(self, orbits: Sequence[FiniteOrbit]) -> None:
+        super().__init__()
+        self.orbits = nn.ModuleList(orbits)
+        self.size = math.prod(orbit.size for orbit in orbits)
+
+    def act(
+        self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]
+    ) -> Float[Tensor, "N S *event"]:
+        """The number of a point, written in mixed base P₁, P₂, …, numbers a point of each part."""
+        digits, rest = [], index
+        for part in _parts(self):
+            size = int(part.size)
+            digits.append((rest % size).unsqueeze(-1).to(torch.get_default_dtype()))
+            rest = rest // size
+        return _in_turn(_parts(self), x, digits)
+
+    def describe(self) -> str:
+        """In words."""
+        return ", then ".join(part.describe() for part in _parts(self))
+
+
+def _parts(composition: Composition | FiniteComposition) -> list[Orbit]:
+    return [part for part in composition.orbits if isinstance(part, Orbit)]
+
+
+def _in_turn(parts: Sequence[Orbit], x: Tensor, noises: Sequence[Tensor]) -> Tensor:
+    """Transform by each part in turn, the S samples of one being the inputs of the next."""
+    points = parts[0].transform(x, noises[0])
+    for part, noise in zip(parts[1:], noises[1:], strict=True):
+        moved = part.transform(points.flatten(0, 1), noise.flatten(0, 1).unsqueeze(1))
+        points = moved.squeeze(1).unflatten(0, points.shape[:2])
+    return points

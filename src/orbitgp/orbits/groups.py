@@ -1,0 +1,197 @@
+"""Finite groups that permute the coordinates of an input or flip their signs."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from orbitgp.errors import InputError
+from orbitgp.orbits.base import FiniteOrbit
+
+MAX_GROUP_SIZE = 100_000
+
+
+class CoordinatePermutations(FiniteOrbit):
+    """A group of P permutations of the coordinates of an input, given as a table of indices.
+
+    Turning an image by 90°, shifting a series and swapping two inputs are all of this kind: one
+    gather applies any of them, so a group only has to say what it does to the numbers 0 … D − 1.
+    """
+
+    @abstractmethod
+    def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
+        """The coordinates, numbered and laid out as the input, after each element of the group."""
+
+    def act(
+        self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Permuted inputs."""
+        table = self.permutations(x.shape[1:]).flatten(1).to(x.device)
+        gather = table[index].flatten(1)
+        return x.flatten(1).gather(1, gather).unflatten(1, (index.shape[1], *x.shape[1:]))
+
+
+def _numbered(event_shape: torch.Size) -> Int[Tensor, "*event"]:
+    return torch.arange(event_shape.numel()).reshape(event_shape)
+
+
+class PermutationGroup(CoordinatePermutations):
+    """The group that some permutations generate, acting on one axis of the input.
+
+    A generator lists where each position takes its value from: (1, 0, 2) swaps the first two of
+    three. `dim` counts the axes of one input: −1 the last, 0 the first (the atoms of [A, 3]).
+    """
+
+    elements: Int[Tensor, "P L"]
+
+    def __init__(self, *generators: Sequence[int], dim: int = -1) -> None:
+        super().__init__()
+        self.register_buffer("elements", torch.tensor(generate_group(generators)))
+        self.size = len(self.elements)
+        self.dim = dim
+
+    def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
+        """The numbered input, permuted along its axis."""
+        length = self.elements.shape[1]
+        if event_shape[self.dim] != length:
+            raise InputError(
+                f"these permutations move {length} positions, but axis {self.dim} of an input of "
+                f"shape {list(event_shape)} has {event_shape[self.dim]}"
+            )
+        numbered = _numbered(event_shape).movedim(self.dim, -1)
+        permuted = numbered[..., self.elements.cpu()].movedim(-2, 0)
+        return permuted.movedim(-1, self.dim if self.dim < 0 else self.dim + 1)
+
+    def describe(self) -> str:
+        """In words."""
+        return f"{self.size} permutations of {self.elements.shape[1]} positions"
+
+
+def coordinate_swap(first: int, second: int, num_coordinates: int) -> PermutationGroup:
+    """The group of two that exchanges two coordinates of [N, D]."""
+    order = list(range(num_coordinates))
+    order[first], order[second] = order[second], order[first]
+    return PermutationGroup(order)
+
+
+def generate_group(generators: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Every product of the generators, the identity first."""
+    if not generators:
+        raise InputError("a permutation group needs at least one generator, such as (1, 0)")
+    length = len(generators[0])
+    for generator in generators:
+        if sorted(generator) != list(range(length)):
+            raise InputError(
+                f"{tuple(generator)} is not a permutation of 0 … {length - 1}; list every position "
+                "once, and give all generators the same length"
+            )
+    identity = tuple(range(length))
+    seen, frontier = {identity: None}, [identity]  # a dict keeps the order of discovery
+    while frontier:
+        products = {
+            tuple(element[i] for i in generator) for element in frontier for generator in generators
+        }
+        frontier = sorted(product for product in products if product not in seen)
+        seen.update(dict.fromkeys(frontier))
+        if len(seen) > MAX_GROUP_SIZE:
+            raise InputError(
+                f"the generators make a group of more than {MAX_GROUP_SIZE} elements; sample such "
+                "a group with FunctionOrbit instead of listing it"
+            )
+    return list(seen)
+
+
+class QuarterTurns(CoordinatePermutations):
+    """The four turns of a square image by multiples of 90°."""
+
+    size = 4
+
+    def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
+        """The numbered image, turned."""
+        if len(event_shape) < 2 or event_shape[-1] != event_shape[-2]:
+            raise InputError(
+                f"quarter turns need square images [..., H, H]; got inputs of {list(event_shape)}"
+            )
+        numbered = _numbered(event_shape)
+        return torch.stack([numbered.rot90(turns, (-2, -1)) for turns in range(4)])
+
+    def describe(self) -> str:
+        """In words."""
+        return "quarter turns"
+
+
+class Mirror(CoordinatePermutations):
+    """An input and its mirror image along one axis: −1 swaps left and right, −2 top and bottom."""
+
+    size = 2
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
+        """The numbered input and its mirror image."""
+        numbered = _numbered(event_shape)
+        return torch.stack([numbered, numbered.flip(self.dim)])
+
+    def describe(self) -> str:
+        """In words."""
+        return f"mirror along axis {self.dim}".replace("-", "−")
+
+
+class CyclicShifts(CoordinatePermutations):
+    """Every cyclic shift of an axis of `length` positions by multiples of `step`."""
+
+    def __init__(self, length: int, *, step: int = 1, dim: int = -1) -> None:
+        super().__init__()
+        if length < 1 or step < 1 or length % step:
+            raise InputError(
+                f"cyclic shifts by {step} of {length} positions do not close; "
+                "choose a step that divides the length"
+            )
+        self.length, self.step, self.dim = length, step, dim
+        self.size = length // step
+
+    def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
+        """The numbered input, shifted."""
+        if event_shape[self.dim] != self.length:
+            raise InputError(
+                f"these shifts are for {self.length} positions, but axis {self.dim} of an input of "
+                f"shape {list(event_shape)} has {event_shape[self.dim]}"
+            )
+        numbered = _numbered(event_shape)
+        shifts = range(0, self.length, self.step)
+        return torch.stack([numbered.roll(shift, self.dim) for shift in shifts])
+
+    def describe(self) -> str:
+        """In words."""
+        return f"cyclic shifts by multiples of {self.step} of {self.length}"
+
+
+class SignFlips(FiniteOrbit):
+    """Independent sign changes of some coordinates of [N, D]: 2ᵏ points for k coordinates."""
+
+    signs: Float[Tensor, "P k"]
+
+    def __init__(self, *coordinates: int) -> None:
+        super().__init__()
+        if not coordinates or len(set(coordinates)) != len(coordinates) or len(coordinates) > 16:
+            raise InputError(
+                f"sign flips need 1 to 16 different coordinates; got {list(coordinates)}"
+            )
+        self.coordinates = coordinates
+        self.size = 2 ** len(coordinates)
+        bits = torch.arange(int(self.size))[:, None] >> torch.arange(len(coordinates)) & 1
+        self.register_buffer("signs", (1 - 2 * bits).to(torch.get_default_dtype()))
+
+    def act(self, x: Float[Tensor, "N D"], index: Int[Tensor, "N S"]) -> Float[Tensor, "N S D"]:
+        """Inputs with flipped signs."""
+        table = torch.ones(int(self.size), x.shape[1], dtype=x.dtype, device=x.device)
+        table[:, list(self.coordinates)] = self.signs.to(x)
+        return x.unsqueeze(1) * table[index]
+
+    def describe(self) -> str:
+        """In words."""
+        return "sign of coordinate " + ", ".join(str(c) for c in self.coordinates)

@@ -1,0 +1,66 @@
+"""Insensitivity to small random perturbations."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from orbitgp.errors import InputError
+from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.ranges import inverse_softplus
+
+
+class GaussianNoise(Orbit):
+    """x_a = x + s ε, ε ~ N(0, I), with a learnable scale s: one number, or one for each coordinate.
+
+    With an RBF base kernel every covariance has a closed form, which makes it the orbit that the
+    stochastic bound is tested against.
+    """
+
+    def __init__(
+        self,
+        scale: float | Float[Tensor, "*event"] = 0.1,
+        *,
+        event_shape: tuple[int, ...],
+        learnable: bool = True,
+    ) -> None:
+        super().__init__()
+        scale = torch.as_tensor(scale, dtype=torch.get_default_dtype())
+        if not torch.isfinite(scale).all() or (scale < 0).any():
+            raise InputError(f"the scale of noise must be finite and ≥ 0; got {scale.tolist()}")
+        if learnable and (scale == 0).any():
+            raise InputError(
+                "a scale of exactly 0 cannot be learned, since its gradient is 0 there; start at a "
+                "small value such as 0.01, or pass learnable=False"
+            )
+        self.raw_scale = nn.Parameter(inverse_softplus(scale), requires_grad=learnable)
+        self.event_shape = torch.Size(event_shape)
+        self.noise_size = self.event_shape.numel()
+
+    @property
+    def scale(self) -> Float[Tensor, "*event"]:
+        """s ≥ 0."""
+        return softplus(self.raw_scale)
+
+    def noise(
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+    ) -> Float[Tensor, "N S K"]:
+        """ε for every coordinate."""
+        shape = (num_inputs, num_samples, self.noise_size)
+        return torch.randn(shape, generator=generator, device=generator.device)
+
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Perturbed inputs."""
+        if x.shape[1:] != self.event_shape:
+            raise InputError(
+                f"this noise was made for inputs of shape {list(self.event_shape)}; "
+                f"got {list(x.shape[1:])}: pass event_shape={tuple(x.shape[1:])}"
+            )
+        return x.unsqueeze(1) + self.scale.to(x) * noise.unflatten(-1, self.event_shape)
+
+    def describe(self) -> str:
+        """In words."""
+        low, high = self.scale.min().item(), self.scale.max().item()
+        return f"noise ±{low:.3g}" if low == high else f"noise ±{low:.3g} … ±{high:.3g}"

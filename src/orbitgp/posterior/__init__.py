@@ -1,0 +1,1 @@
+"""The sparse posterior q(u) and its algebra."""

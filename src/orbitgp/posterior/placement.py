@@ -1,0 +1,67 @@
+"""Where inducing points go, chosen among candidates: orbit samples behind the feature map."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.errors import InputError
+from orbitgp.kernels import Kernel, covariance, variance
+
+
+def random_points(
+    candidates: Float[Tensor, "K D"], num_points: int, *, generator: torch.Generator
+) -> Float[Tensor, "M D"]:
+    """M different candidates at random."""
+    _check(candidates, num_points)
+    order = torch.randperm(len(candidates), generator=generator, device=generator.device)
+    return candidates[order[:num_points].to(candidates.device)]
+
+
+def kmeans_points(
+    candidates: Float[Tensor, "K D"],
+    num_points: int,
+    *,
+    generator: torch.Generator,
+    num_iterations: int = 20,
+) -> Float[Tensor, "M D"]:
+    """Centres of M clusters of the candidates, by Lloyd's iteration from random candidates."""
+    centres = random_points(candidates, num_points, generator=generator)
+    for _ in range(num_iterations):
+        nearest = torch.cdist(candidates, centres).argmin(1)
+        counts = torch.bincount(nearest, minlength=num_points).unsqueeze(1)
+        sums = torch.zeros_like(centres).index_add_(0, nearest, candidates)
+        centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
+    return centres
+
+
+def greedy_points(
+    candidates: Float[Tensor, "K D"], num_points: int, kernel: Kernel
+) -> Float[Tensor, "M D"]:
+    """Each next point is the candidate about which g is least known, given the points so far.
+
+    A pivoted partial Cholesky factorisation in K M² operations (Burt et al. 2020).
+    """
+    _check(candidates, num_points)
+    points = candidates.detach().double()
+    with torch.no_grad():
+        remaining = variance(kernel, points).clone()
+        rows = points.new_zeros(num_points, len(points))
+        chosen = torch.empty(num_points, dtype=torch.long, device=points.device)
+        for m in range(num_points):
+            pivot = remaining.argmax()
+            # row_m = (k(x_pivot, ·) − Σ_i row_i[pivot] row_i) / √remaining[pivot]
+            covariances = covariance(kernel, points[pivot].unsqueeze(0), points)[0]
+            residual = covariances - rows[:m, pivot] @ rows[:m]
+            rows[m] = residual / remaining[pivot].clamp(min=1e-12).sqrt()
+            chosen[m] = pivot
+            remaining = (remaining - rows[m].square()).clamp(min=0)
+            remaining[chosen[: m + 1]] = -1.0  # never again, even where duplicates leave nothing
+    return candidates[chosen]
+
+
+def _check(candidates: Tensor, num_points: int) -> None:
+    if not 1 <= num_points <= len(candidates):
+        raise InputError(
+            f"{num_points} inducing points asked of {len(candidates)} candidates; "
+            f"ask for 1 to {len(candidates)}, or draw more orbit samples as candidates"
+        )

@@ -1,0 +1,61 @@
+"""Two ways to move a model with a batch: along the gradient of the bound, or to the best q(u)."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from orbitgp.model import InvariantGP
+from orbitgp.objective import elbo, statistics
+from orbitgp.posterior.closed_form import natural_step
+from orbitgp.values import Elbo
+
+
+@dataclass(frozen=True)
+class GradientUpdate:
+    """Ascent of the unbiased bound, plus the log prior of the ranges, by an optimiser."""
+
+    model: InvariantGP
+    optimizer: torch.optim.Optimizer
+    num_data: int
+    num_samples: int | None
+    generator: torch.Generator | None
+    group_size: int = 1
+
+    def step(self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]) -> Elbo:
+        """One step; returns the estimate that it climbed."""
+        self.optimizer.zero_grad()
+        bound = elbo(
+            self.model,
+            x,
+            y,
+            num_data=self.num_data,
+            num_samples=self.num_samples,
+            generator=self.generator,
+            group_size=self.group_size,
+        )
+        objective = bound.value + self.model.orbit.log_prior()
+        (-objective / self.num_data).backward()
+        self.optimizer.step()
+        return bound
+
+
+@dataclass(frozen=True)
+class NaturalUpdate:
+    """A natural-gradient step of q(u); of size 1 on all data, the closed-form optimum."""
+
+    model: InvariantGP
+    num_data: int
+    num_samples: int | None
+    generator: torch.Generator | None
+    step_size: float = 1.0
+
+    @torch.no_grad()
+    def step(self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]) -> None:
+        """One step, from mean cross-covariances so that q(u) stays a Gaussian."""
+        batch = statistics(self.model, x, y, num_samples=self.num_samples, generator=self.generator)
+        posterior = self.model.posterior
+        factor = posterior.prior_factor(self.model.kernel)
+        whole = batch.scaled_to(self.num_data)
+        posterior.assign(natural_step(posterior.q, whole, factor, self.step_size))

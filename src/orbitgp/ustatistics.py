@@ -1,0 +1,94 @@
+"""Unbiased estimates of double means over an orbit, from one set of samples (vdW 2018, App. B).
+
+Samples come in B groups of G (S = B G). A pair weighs `within` = b if it shares a group and
+`across` = a if it does not, so that with group sums h_g = Σ_{s in g} h_s every product form is
+
+    Σ_st w_st h_s h_t  =  a (Σ_g h_g)² + (b − a) Σ_g h_g²,
+
+at the price of B, not S, vectors for each input. G = 1 is the estimator of the paper.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.errors import InputError
+from orbitgp.values import PairWeights
+
+
+def pair_weights(
+    num_samples: int, *, orbit_size: float = math.inf, group_size: int = 1
+) -> PairWeights:
+    """Weights with E[Σ_st w_st r(x_s, x_t)] = E_{a,a'} r(x_a, x_a').
+
+        a = (P − G) / (P S (S − G)),    b = 1 / (P S)
+
+    P = ∞ is a distribution (b = 0), S < P a subset drawn without replacement in random order,
+    S = P the whole orbit (1/P² for all: exact). For G = 1: vdW 2018, App. B (8) and (15), over P².
+    """
+    if group_size < 1 or num_samples < 1 or num_samples % group_size:
+        raise InputError(
+            f"{num_samples} orbit samples do not divide into groups of {group_size}; "
+            "choose a group size that divides the number of samples"
+        )
+    if num_samples > orbit_size:
+        raise InputError(
+            f"{num_samples} different samples asked of an orbit of {orbit_size:.0f} points; "
+            f"ask for at most {orbit_size:.0f}"
+        )
+    within = 1 / (orbit_size * num_samples)
+    if num_samples == orbit_size:
+        return PairWeights(within, within, group_size)
+    if num_samples == group_size:
+        raise InputError(
+            f"{num_samples} orbit samples in one group leave no pair to average over; an unbiased "
+            "estimate needs two groups: draw at least 2 samples, or use a smaller group size"
+        )
+    fraction = 1 - group_size / orbit_size  # (P − G) / P, finite also for P = ∞
+    across = fraction / (num_samples * (num_samples - group_size))
+    return PairWeights(across, within, group_size)
+
+
+def mean_weights(num_samples: int) -> PairWeights:
+    """Weights 1/S² for every pair: r averaged over the samples as if they were the whole orbit.
+
+    Biased by O(1/S) unless they are, but positive semi-definite in every product form.
+    """
+    return PairWeights(1 / num_samples**2, 1 / num_samples**2, num_samples)
+
+
+def group_sums(samples: Float[Tensor, "N S K"], weights: PairWeights) -> Float[Tensor, "N B K"]:
+    """h_g = Σ_{s in g} h_s, accumulated in float64."""
+    return samples.unflatten(1, (-1, weights.group_size)).sum(2, dtype=torch.float64)
+
+
+def pair_mean(pairs: Float[Tensor, "N S S"], weights: PairWeights) -> Float[Tensor, "N"]:
+    """Σ_st w_st r_st for a pair function r given on all pairs."""
+    blocks = pairs.unflatten(2, (-1, weights.group_size)).sum(-1, dtype=torch.float64)
+    blocks = blocks.unflatten(1, (-1, weights.group_size)).sum(2)
+    shared = blocks.diagonal(dim1=1, dim2=2).sum(-1)
+    return weights.across * blocks.sum((1, 2)) + (weights.within - weights.across) * shared
+
+
+def pair_mean_of_products(
+    groups: Float[Tensor, "N B K"], weights: PairWeights
+) -> Float[Tensor, "N K"]:
+    """Σ_st w_st h_s h_t, coordinate by coordinate, from group sums."""
+    total = groups.sum(1)
+    return weights.across * total**2 + (weights.within - weights.across) * (groups**2).sum(1)
+
+
+def pair_gram(
+    groups: Float[Tensor, "N B M"], precision: Float[Tensor, "N R"], weights: PairWeights
+) -> Float[Tensor, "R M M"]:
+    """Σ_n λ_n Σ_st w_st k_s k_tᵀ from group sums, one matrix for each column of λ."""
+    # Σ_st w_st k_s k_tᵀ = Σ_g h_g k_gᵀ,  h_g = b k_g + a Σ_{g' ≠ g} k_g': one product of N·B rows
+    partners = weights.within * groups
+    if groups.shape[1] > 1:
+        others = groups.sum(1, keepdim=True) - groups
+        partners = partners + weights.across * others
+    rows = groups.flatten(0, 1)
+    weighted = ((column[:, None, None] * partners).flatten(0, 1) for column in precision.T)
+    return torch.stack([left.T @ rows for left in weighted])

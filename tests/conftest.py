@@ -1,0 +1,46 @@
+"""What all tests share: one tolerance, one z-test, one generator."""
+
+import math
+
+import pytest
+import torch
+
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+def assert_close(actual, expected, *, tolerance=None):
+    """Equal up to the tolerance of the dtype; a looser one is a reviewed act."""
+    if tolerance is None:
+        tolerance = TOLERANCE[actual.dtype]
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def assert_mean(draws, expected, name):
+    """|z| < 4 for the mean of independent draws [R, ...] against an exact value; shows errors."""
+    draws = draws.flatten(1) if draws.ndim > 1 else draws.unsqueeze(1)
+    expected = expected.reshape(-1)
+    error = draws.std(0) / math.sqrt(len(draws))
+    difference = draws.mean(0) - expected
+    assert (error > 0).any(), f"{name}: the draws do not vary, so nothing was tested"
+    exact = error == 0
+    assert_close(difference[exact], torch.zeros_like(difference[exact]), tolerance=1e-9)
+    z = (difference / error)[~exact]
+    print(
+        f"{name}: {z.numel()} values, largest |z| {z.abs().max():.2f}, "
+        f"standard errors {error[~exact].min():.2g} … {error.max():.2g}"
+    )
+    assert z.abs().max() < 4, f"{name}: z = {z.tolist()}, standard errors {error.tolist()}"
+
+
+@pytest.fixture
+def generator():
+    return torch.Generator().manual_seed(20181)
+
+
+@pytest.fixture
+def float64():
+    """Parameters and draws in float64 for the length of a test."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)

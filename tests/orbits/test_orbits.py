@@ -1,0 +1,292 @@
+"""What every orbit promises, and a check that no orbit escapes these tests."""
+
+import math
+
+import pytest
+import torch
+
+from orbitgp import (
+    RBF,
+    Affine,
+    CyclicShifts,
+    FunctionOrbit,
+    Gaussian,
+    GaussianNoise,
+    Identity,
+    InducingPosterior,
+    InputError,
+    InvariantGP,
+    Mirror,
+    NaturalUpdate,
+    Orbit,
+    PermutationGroup,
+    QuarterTurns,
+    Rotation,
+    SignFlips,
+    UniformRange,
+    compose,
+    coordinate_swap,
+)
+from orbitgp.orbits.base import FiniteOrbit, distinct_integers
+from orbitgp.orbits.compose import Composition, FiniteComposition
+from tests.conftest import assert_close, assert_mean
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def brighten(x, parameters):
+    gain, offset = parameters.unbind(1)
+    return x * torch.exp(gain)[:, None, None] + offset[:, None, None]
+
+
+# name: (make with ranges of this width, shape of an input)
+DISTRIBUTIONS = {
+    "affine": (lambda w: Affine(-w, w), (5, 5)),
+    "affine-colour": (lambda w: Affine(-w, w), (3, 5, 6)),
+    "rotation": (lambda w: Rotation(-w, w), (5, 5)),
+    "noise": (lambda w: GaussianNoise(w, event_shape=(4, 3)), (4, 3)),
+    "function": (lambda w: FunctionOrbit(brighten, UniformRange([-w, -w], w)), (5, 5)),
+    "composition": (
+        lambda w: compose(Rotation(-w, w), GaussianNoise(w, event_shape=(5, 5))),
+        (5, 5),
+    ),
+    "composition-finite": (lambda w: compose(Mirror(), Affine(-w, w)), (5, 5)),
+}
+
+FINITE = {
+    "identity": (Identity(), (3,)),
+    "swap": (coordinate_swap(0, 1, 3), (3,)),
+    "permutations": (PermutationGroup((1, 0, 2, 3), (1, 2, 3, 0)), (4,)),
+    "atoms": (PermutationGroup((1, 0, 2, 3), (1, 2, 3, 0), dim=0), (4, 3)),
+    "signs": (SignFlips(0, 2), (3,)),
+    "turns": (QuarterTurns(), (4, 4)),
+    "turns-colour": (QuarterTurns(), (3, 4, 4)),
+    "mirror": (Mirror(), (4, 4)),
+    "mirror-up": (Mirror(-2), (3, 4, 4)),
+    "shifts": (CyclicShifts(6), (6,)),
+    "shifts-by-two": (CyclicShifts(6, step=2, dim=0), (6, 2)),
+    "dihedral": (compose(QuarterTurns(), Mirror()), (4, 4)),
+}
+
+
+def concrete(cls):
+    """Every subclass that can be made."""
+    for sub in cls.__subclasses__():
+        if not sub.__abstractmethods__:
+            yield sub
+        yield from concrete(sub)
+
+
+def test_no_orbit_goes_untested():
+    tested = {type(make(0.1)) for make, _ in DISTRIBUTIONS.values()}
+    tested |= {type(orbit) for orbit, _ in FINITE.values()}
+    assert {cls for cls in concrete(Orbit) if cls.__module__.startswith("orbitgp.")} == tested
+
+
+def inputs(shape, generator, num_inputs=3):
+    return torch.randn(num_inputs, *shape, generator=generator)
+
+
+@pytest.fixture(params=DISTRIBUTIONS)
+def distribution(request):
+    return DISTRIBUTIONS[request.param]
+
+
+@pytest.fixture(params=FINITE)
+def finite(request):
+    return FINITE[request.param]
+
+
+def every_orbit():
+    for make, shape in DISTRIBUTIONS.values():
+        yield make(0.3), shape
+    yield from FINITE.values()
+
+
+@pytest.mark.parametrize(("orbit", "shape"), list(every_orbit()))
+def test_shapes_words_and_determinism(orbit, shape, generator):
+    x = inputs(shape, generator)
+    num_samples = int(min(orbit.size, 4))
+    sample = orbit.sample(x, num_samples, generator=torch.Generator().manual_seed(1))
+    again = orbit.sample(x, num_samples, generator=torch.Generator().manual_seed(1))
+    assert sample.points.shape == (3, num_samples, *shape)
+    assert sample.orbit_size == orbit.size
+    assert torch.equal(sample.points, again.points)
+    assert orbit.describe() == orbit.describe().strip() != ""
+
+
+def test_identity_at_zero_range(distribution, generator):
+    make, shape = distribution
+    orbit, x = make(1e-12), inputs(shape, generator)
+    noise = orbit.noise(3, 4, generator=generator)
+    points = orbit.transform(x, noise)
+    if isinstance(orbit, Composition) and isinstance(orbit.orbits[0], FiniteOrbit):
+        x = orbit.orbits[0].transform(x, noise[..., :1])  # the finite part moves as it must
+        assert_close(points, x, tolerance=1e-9)
+    else:
+        assert_close(points, x.unsqueeze(1).expand_as(points), tolerance=1e-9)
+
+
+def test_exactly_zero_when_frozen(generator):
+    x = inputs((5, 5), generator)
+    for orbit in (
+        Affine(0.0, 0.0, learn_low=False, learn_high=False),
+        Rotation(0.0, 0.0, learn_low=False, learn_high=False),
+        GaussianNoise(0.0, event_shape=(5, 5), learnable=False),
+    ):
+        points = orbit.sample(x, 3, generator=generator).points
+        assert_close(points, x.unsqueeze(1).expand_as(points))
+
+
+def test_draws_differ_between_inputs_and_samples(distribution, generator):
+    make, shape = distribution
+    x = inputs(shape, generator, 1).expand(3, *shape)  # three times the same input
+    points = make(0.3).sample(x, 2, generator=generator).points.flatten(2)
+    distances = torch.cdist(points.flatten(0, 1), points.flatten(0, 1))
+    assert (distances + torch.eye(6) > 1e-3).all()
+
+
+def test_finite_draws_differ_between_inputs(generator):
+    x = inputs((6,), generator, 1).expand(50, 6)
+    index = CyclicShifts(6).noise(50, 2, generator=generator)
+    assert len(index.unique(dim=0)) > 10
+    points = CyclicShifts(6).sample(x, 2, generator=generator).points
+    assert len(points.flatten(1).unique(dim=0)) > 10
+
+
+def test_gradient_reaches_every_range(distribution, generator):
+    """Against finite differences of the estimate with common random numbers."""
+    make, shape = distribution
+    orbit, x = make(0.3), inputs(shape, generator)
+    noise = orbit.noise(3, 5, generator=generator)
+    direction = torch.randn(3, 5, *shape, generator=generator)
+
+    def objective():
+        return (direction * torch.sin(orbit.transform(x, noise))).sum()
+
+    parameters = [p for p in orbit.parameters() if p.requires_grad]
+    assert parameters
+    gradients = torch.autograd.grad(objective(), parameters)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        assert (gradient != 0).all()
+        for i in range(parameter.numel()):
+            flat, step = parameter.data.view(-1), 1e-6
+            value = flat[i].item()
+            flat[i] = value + step
+            up = objective()
+            flat[i] = value - step
+            down = objective()
+            flat[i] = value
+            assert_close(gradient.view(-1)[i], (up - down) / (2 * step), tolerance=1e-5)
+
+
+def test_finite_orbits_are_groups(finite, generator):
+    """The orbit of a moved point is the orbit of the point, so a mean over it is invariant."""
+    orbit, shape = finite
+    x = inputs(shape, generator)
+    whole = orbit.enumerate(x)
+    assert whole.is_whole
+    assert_close(whole.points[:, 0], x)
+    for p in range(int(orbit.size)):
+        moved = orbit.enumerate(whole.points[:, p]).points
+        for n in range(3):
+            ours, theirs = (sorted(q[n].flatten(1).tolist()) for q in (moved, whole.points))
+            assert_close(torch.tensor(ours), torch.tensor(theirs))
+
+
+def test_finite_samples_are_points_of_the_orbit(finite, generator):
+    orbit, shape = finite
+    x = inputs(shape, generator)
+    whole = orbit.enumerate(x).points.flatten(2)
+    sample = orbit.sample(x, math.ceil(orbit.size / 2), generator=generator).points.flatten(2)
+    for n in range(3):
+        distances = torch.cdist(sample[n], whole[n])
+        assert distances.min(1).values.max() < 1e-9
+        assert len(distances.argmin(1).unique()) == len(sample[n])  # without replacement
+
+
+def test_strict_groups_make_predictions_invariant(finite, generator):
+    orbit, shape = finite
+    x = inputs(shape, generator, 8)
+    y = torch.randn(8, generator=generator)
+    points = x.flatten(1)[:5]
+    model = InvariantGP(
+        orbit=orbit,
+        kernel=RBF(lengthscale=2.0),
+        posterior=InducingPosterior(points, 1),
+        likelihood=Gaussian(0.1),
+    )
+    NaturalUpdate(model, num_data=8, num_samples=None, generator=None).step(x, y)
+    here = model.predict(x)
+    for p in range(int(orbit.size)):
+        there = model.predict(orbit.enumerate(x).points[:, p])
+        assert_close(there.mean, here.mean, tolerance=1e-6)
+        assert_close(there.variance, here.variance, tolerance=1e-6)
+    assert here.mean.std() > 1e-3
+    assert (here.mean_error == 0).all()
+
+
+def test_distinct_integers_are_uniform_in_every_position(generator):
+    index = distinct_integers(20_000, 3, 5, generator=generator)
+    assert all(len(set(row)) == 3 for row in index[:500].tolist())
+    pairs = (index[:, None, :] * 5 + index[:, :, None])[
+        :, [0, 0, 1], [1, 2, 2]
+    ]  # (s, t) = 01 02 12
+    counts = torch.stack([(pairs == value).double() for value in range(25)], 2)
+    different = [value for value in range(25) if value // 5 != value % 5]
+    assert_mean(counts[:, :, different], torch.full((3, 20), 1 / 20), "ordered pairs")
+
+
+def test_compose_is_finite_only_if_all_parts_are():
+    assert isinstance(compose(QuarterTurns(), Mirror()), FiniteComposition)
+    assert isinstance(compose(QuarterTurns(), Rotation()), Composition)
+    assert compose(QuarterTurns(), Mirror()).size == 8
+    assert compose(QuarterTurns(), Rotation()).size == math.inf
+    large = CyclicShifts(300)
+    assert isinstance(compose(large, large, large), Composition)  # 300³ points: drawn, not listed
+    with pytest.raises(InputError, match="at least two"):
+        compose(Mirror())
+
+
+def test_composition_applies_the_first_first(generator):
+    x = inputs((4,), generator)
+    shift, flip = CyclicShifts(4), SignFlips(0)
+    points = compose(shift, flip).enumerate(x).points
+    shifted = shift.enumerate(x).points
+    assert_close(points[:, :4], shifted)
+    assert_close(points[:, 4:], shifted * torch.tensor([-1.0, 1, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda g: PermutationGroup((0, 0, 1)), "not a permutation"),
+        (lambda g: PermutationGroup(), "at least one generator"),
+        (lambda g: PermutationGroup([1, 0, *range(2, 10)], [*range(1, 10), 0]), "more than"),
+        (lambda g: CyclicShifts(7, step=2), "divides"),
+        (lambda g: SignFlips(1, 1), "different"),
+        (lambda g: QuarterTurns().enumerate(torch.zeros(1, 3, 4)), "square"),
+        (lambda g: CyclicShifts(5).enumerate(torch.zeros(1, 6)), "has 6"),
+        (lambda g: coordinate_swap(0, 1, 2).enumerate(torch.zeros(1, 3)), "has 3"),
+        (lambda g: CyclicShifts(3).sample(torch.zeros(1, 3), 4, generator=g), "at most 3"),
+        (lambda g: Affine().sample(torch.zeros(2, 5), 2, generator=g), "images"),
+        (
+            lambda g: GaussianNoise(0.1, event_shape=(2,)).sample(
+                torch.zeros(1, 3), 2, generator=g
+            ),
+            "event_shape",
+        ),
+        (lambda g: GaussianNoise(0.0, event_shape=(2,)), "learnable=False"),
+        (lambda g: GaussianNoise(-1.0, event_shape=(2,)), "≥ 0"),
+        (lambda g: FunctionOrbit(brighten, UniformRange(-1, 1), names=["a", "b"]), "one for each"),
+        (
+            lambda g: FunctionOrbit(lambda x, p: x[:, :1], UniformRange(-1, 1)).sample(
+                torch.zeros(1, 3), 2, generator=g
+            ),
+            "keep the shape",
+        ),
+    ],
+)
+def test_bad_arguments_say_what_to_do(make, message, generator):
+    with pytest.raises(InputError, match=message):
+        make(generator)

@@ -1,0 +1,99 @@
+import math
+
+import pytest
+import torch
+from torch.distributions import Exponential, HalfNormal
+
+from orbitgp import Affine, InputError, Rotation, UniformRange
+from tests.conftest import assert_close, assert_mean
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def test_ends_are_ordered_around_the_identity(generator):
+    ranges = UniformRange([-0.1, -2.0], [0.3, 0.01])
+    assert_close(ranges.low, torch.tensor([-0.1, -2.0]))
+    assert_close(ranges.high, torch.tensor([0.3, 0.01]))
+    for _ in range(20):  # wherever an optimiser goes
+        ranges.raw.data = 30 * torch.randn(2, 2, generator=generator)
+        assert (ranges.low <= 0).all()
+        assert (ranges.high >= 0).all()
+
+
+def test_draws_are_uniform(generator):
+    ranges = UniformRange([-0.1, -2.0], [0.3, 0.01])
+    draws = ranges.rsample(torch.rand(50_000, 2, generator=generator)).detach()
+    low, high = ranges.low.detach(), ranges.high.detach()
+    assert_mean(draws, (low + high) / 2, "mean")
+    assert_mean((draws - (low + high) / 2) ** 2, (high - low) ** 2 / 12, "variance")
+    assert (draws >= low).all()
+    assert (draws <= high).all()
+
+
+def test_gradients(generator):
+    ranges = UniformRange([-0.1, -2.0], [0.3, 0.01])
+    uniform = torch.rand(5, 2, generator=generator)
+
+    def draw(raw):
+        return torch.func.functional_call(_Draw(ranges), {"ranges.raw": raw}, uniform)
+
+    assert torch.autograd.gradcheck(draw, ranges.raw)
+
+
+class _Draw(torch.nn.Module):
+    def __init__(self, ranges):
+        super().__init__()
+        self.ranges = ranges
+
+    def forward(self, uniform):
+        return self.ranges.rsample(uniform)
+
+
+def test_single_ends_freeze(generator):
+    ranges = UniformRange(
+        [0.0, -1.0], [0.3, 1.0], learn_low=[False, True], learn_high=[True, False]
+    )
+    ranges.rsample(torch.rand(7, 2, generator=generator)).sum().backward()
+    assert torch.equal(ranges.raw.grad != 0, torch.tensor([[False, True], [True, False]]))
+    assert torch.isfinite(ranges.raw.grad).all()
+    assert ranges.low[0] == 0
+
+
+def test_symmetric_ends_are_tied():
+    ranges = UniformRange(-0.2, 0.2, symmetric=True)
+    ranges.raw.data += 1
+    assert_close(ranges.low, -ranges.high)
+    assert ranges.high > 0.2
+
+
+def test_prior_is_that_of_the_learned_widths():
+    orbit = Rotation(-0.5, 0.25, learn_low=False, prior=HalfNormal(torch.tensor(0.1)))
+    expected = HalfNormal(torch.tensor(0.1)).log_prob(torch.tensor(0.25))
+    assert_close(orbit.log_prior(), expected)
+    assert Rotation().log_prior() == 0
+    six = Affine(-0.1, 0.2, prior=Exponential(torch.tensor(3.0)))
+    assert_close(six.log_prior(), torch.tensor(12 * math.log(3) - 3 * 6 * 0.3))
+
+
+def test_words():
+    assert Rotation(math.radians(-12), math.radians(31)).describe() == "rotation −12° … +31°"
+    words = Affine([-0.1, -0.2, -0.1, -0.3, -0.1, -0.2], 0.1).describe()
+    assert words == (
+        "rotation −6° … +6°, x-scale ×0.82 … ×1.11, y-scale ×0.90 … ×1.11, shear −0.30 … +0.10, "
+        "x-shift −5.0% … +5.0%, y-shift −10.0% … +5.0%"
+    )
+    assert Rotation.full().describe() == "rotation −180° … +180°"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"low": 0.1, "high": 0.2}, "contain the identity"),
+        ({"low": -0.1, "high": math.nan}, "finite"),
+        ({"low": 0.0, "high": 0.2}, "learn_low=False"),
+        ({"low": -0.1, "high": 0.2, "symmetric": True}, "low = −high"),
+    ],
+)
+def test_bad_ranges_say_what_to_do(arguments, message):
+    with pytest.raises(InputError, match=message):
+        UniformRange(**arguments)

@@ -1,0 +1,103 @@
+"""Imports go down only, third parties stay behind borders, public names are deliberate."""
+
+import ast
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import orbitgp
+
+PACKAGE = Path(orbitgp.__file__).parent
+
+# from the ground up; modules of one layer never import each other unless they share a folder
+LAYERS = [
+    {"errors"},
+    {"values"},
+    {"ustatistics"},
+    {"kernels"},
+    {"orbits", "posterior", "likelihoods"},
+    {"model"},
+    {"objective"},
+    {"training"},
+    {"__init__"},
+]
+
+BORDERS = {
+    "gpytorch": {"kernels.py"},
+    "linear_operator": set(),
+    "safetensors": {"values.py"},
+    "sklearn": set(),
+    "matplotlib": set(),
+}
+
+ALLOWED = {"torch", "jaxtyping", "orbitgp", *BORDERS}
+
+
+def imports(path):
+    """Every imported module of a file, as dotted names."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+
+
+def layer(part):
+    return next(height for height, parts in enumerate(LAYERS) if part in parts)
+
+
+def test_every_module_has_a_layer():
+    parts = {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()}
+    parts -= {"py", "__pycache__"}
+    assert parts == set().union(*LAYERS)
+
+
+def test_imports_go_down():
+    for path in PACKAGE.rglob("*.py"):
+        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for name in imports(path):
+            if name.startswith("orbitgp."):
+                other = name.split(".")[1]
+                assert other == own or layer(other) < layer(own), f"{path} imports {name}"
+
+
+def test_third_parties_stay_behind_their_borders():
+    for path in PACKAGE.rglob("*.py"):
+        for name in imports(path):
+            root = name.split(".")[0]
+            if root in BORDERS:
+                assert str(path.relative_to(PACKAGE)) in BORDERS[root], f"{path} imports {name}"
+            else:
+                assert root in ALLOWED or root in sys.stdlib_module_names, f"{path} imports {name}"
+            assert not name.startswith("torch.distributed"), f"{path} imports {name}"
+
+
+def test_no_global_randomness():
+    """No call draws from torch's global generator: every random function is given one."""
+    random = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "multinomial"}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if node.func.attr in random:
+                    keywords = {keyword.arg for keyword in node.keywords}
+                    assert "generator" in keywords, (
+                        f"{path}:{node.lineno} draws without a generator"
+                    )
+                assert node.func.attr not in {"manual_seed", "seed"}, f"{path}:{node.lineno}"
+
+
+def test_public_names():
+    """Removing or adding a public name is deliberate: it changes this list."""
+    named = {name: value for name, value in vars(orbitgp).items() if name.isidentifier()}
+    public = {name for name, value in named.items() if not isinstance(value, ModuleType)}
+    assert {name for name in public if not name.startswith("_")} == {
+        *("Affine", "CyclicShifts", "FiniteOrbit", "FunctionOrbit", "GaussianNoise", "Identity"),
+        *("Mirror", "Orbit", "PermutationGroup", "QuarterTurns", "Rotation", "SignFlips"),
+        *("UniformRange", "compose", "coordinate_swap"),
+        *("RBF", "InvariantKernel", "InducingPosterior", "InvariantGP"),
+        *("greedy_points", "kmeans_points", "random_points"),
+        *("Likelihood", "Gaussian", "OneHotGaussian"),
+        *("elbo", "elbo_from_statistics", "statistics", "GradientUpdate", "NaturalUpdate"),
+        *("OrbitGPError", "InputError", "NumericalError"),
+    }
