@@ -1,0 +1,1 @@
+"""Benchmarks: ratios within one run, to the bare operations and to peers."""

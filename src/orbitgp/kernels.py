@@ -10,6 +10,7 @@ from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel as Kernel
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from orbitgp.errors import InputError
 from orbitgp.values import OrbitSample
@@ -27,34 +28,44 @@ def variance(kernel: Kernel, points: Float[Tensor, "N D"]) -> Float[Tensor, "N"]
     return torch.as_tensor(kernel(points, points, diag=True))
 
 
-def _sum_to(gradient: Tensor | None, like: Tensor) -> Tensor | None:
-    """Undo the broadcasting of the forward pass."""
-    return None if gradient is None else gradient.sum_to_size(like.shape)
-
-
 class _ScaledGaussian(torch.autograd.Function):
-    """exp(log v − ½ |x − z|²) for all pairs, with one product forward and two backward."""
+    """exp(log v − ½ |w ∘ (x − z)|²) for all pairs of rows: one product forward, two backward.
+
+    Written out because temporaries as large as the result, each a fresh allocation, cost as much
+    as the products themselves.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, z: Tensor, log_v: Tensor) -> Tensor:
-        # log v − ½|x|² − ½|z|² + x·z, at most log v: rounding must not give a covariance above v
-        exponent = torch.matmul(x, z.mT)
-        exponent -= x.square().sum(-1, keepdim=True).mul_(0.5)
-        exponent -= z.square().sum(-1, keepdim=True).mul_(0.5).mT
-        values = exponent.clamp_(max=0).add_(log_v).exp_()
-        ctx.save_for_backward(x, z, log_v, values)
+    def forward(ctx: Any, x: Tensor, z: Tensor, w: Tensor, log_v: Tensor) -> Tensor:
+        # distances do not change under a shift, rounding does: keep the numbers near 0
+        centre = z.mean(-2, keepdim=True)
+        left, right = (x - centre).mul_(w), (z - centre).mul_(w)
+        # x·z − ½|x|² − ½|z|² ≤ 0: rounding must not give a covariance above v
+        values = torch.matmul(left, right.mT)
+        values -= torch.linalg.vector_norm(left, dim=-1, keepdim=True).square_().mul_(0.5)
+        values -= torch.linalg.vector_norm(right, dim=-1, keepdim=True).square_().mul_(0.5).mT
+        values.clamp_(max=0).add_(log_v).exp_()
+        ctx.save_for_backward(left, right, w, log_v, values)
         return values
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        # T = ∂F/∂K ∘ K:   ∂F/∂x = T z − (T 1) ∘ x,   ∂F/∂z = Tᵀ x − (Tᵀ 1) ∘ z,   ∂F/∂log v = Σ T
-        x, z, log_v, values = ctx.saved_tensors
-        needs_x, needs_z, needs_v = ctx.needs_input_grad
-        t = grads[0] * values
-        grad_x = torch.matmul(t, z) - t.sum(-1, keepdim=True) * x if needs_x else None
-        grad_z = torch.matmul(t.mT, x) - t.sum(-2, keepdim=True).mT * z if needs_z else None
-        grad_v = t if needs_v else None
-        return _sum_to(grad_x, x), _sum_to(grad_z, z), _sum_to(grad_v, log_v)
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
+        # T = ∂F/∂K ∘ K:   ∂F/∂(wx) = T wz − (T 1) ∘ wx,   ∂F/∂(wz) = Tᵀ wx − (Tᵀ 1) ∘ wz,
+        # ∂F/∂w = (Σ wx ∘ ∂F/∂(wx) + Σ wz ∘ ∂F/∂(wz)) / w,   ∂F/∂log v = Σ T
+        left, right, w, log_v, values = ctx.saved_tensors
+        t = grad * values
+        grad_x = torch.matmul(t, right).addcmul_(t.sum(-1, keepdim=True), left, value=-1)
+        grad_z = torch.matmul(t.mT, left).addcmul_(t.sum(-2, keepdim=True).mT, right, value=-1)
+        grad_w = (_inner(grad_x, left, w) + _inner(grad_z, right, w)) / w
+        return grad_x.mul_(w), grad_z.mul_(w), grad_w, t.sum_to_size(log_v.shape)
+
+
+def _inner(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    """Σ a ∘ b over all that `like` does not keep apart; no temporary if that is everything."""
+    if like.numel() == 1:
+        return torch.dot(a.flatten(), b.flatten()).reshape(like.shape)
+    return (a * b).sum_to_size(like.shape)
 
 
 class RBF(Kernel):
@@ -93,11 +104,10 @@ class RBF(Kernel):
         if diag:
             squared = ((x1 - x2) / self.lengthscale).square().sum(-1)
             return self.variance[..., 0] * torch.exp(-0.5 * squared)
-        # distances do not change under a shift, rounding does: keep the numbers near 0
-        centre = x2.detach().mean(-2, keepdim=True)
-        left, right = (x1 - centre) / self.lengthscale, (x2 - centre) / self.lengthscale
-        log_v = self.variance.log().to(left.dtype)
-        return _ScaledGaussian.apply(left, right, log_v)  # pyright: ignore[reportReturnType]
+        inverse, log_v = (1 / self.lengthscale).to(x1.dtype), self.variance.log().to(x1.dtype)
+        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], inverse.shape[:-2])
+        left, right = x1.expand(*batch, -1, -1), x2.expand(*batch, -1, -1)
+        return _ScaledGaussian.apply(left, right, inverse, log_v)  # pyright: ignore[reportReturnType]
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from orbitgp.values import Elbo, SufficientStatistics
 def elbo(
     model: InvariantGP,
     x: Float[Tensor, "N *event"],
-    y: Shaped[Tensor, "N *targets"],
+    y: Shaped[Tensor, "Y *targets"],
     *,
     num_data: int,
     num_samples: int | None,
@@ -30,9 +30,9 @@ def elbo(
     _check_batch(x, y)
     sample = model.sample_orbit(x, num_samples, generator)
     covariances = model.covariances(sample, unbiased_pairs(group_size))
-    q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
+    q, kuu = model.posterior.q, model.posterior.prior_covariance(model.kernel)
     bound = model.likelihood.quadratic_bound(x, y)
-    pointwise = bound.expectation(moments(covariances, q, factor))
+    pointwise = bound.expectation(moments(covariances, q, kuu))
     return Elbo(num_data * pointwise.mean(), kl(q))
 
 
@@ -48,7 +48,7 @@ def elbo_from_statistics(
 def statistics(
     model: InvariantGP,
     x: Float[Tensor, "N *event"],
-    y: Shaped[Tensor, "N *targets"],
+    y: Shaped[Tensor, "Y *targets"],
     *,
     num_samples: int | None,
     generator: torch.Generator | None,

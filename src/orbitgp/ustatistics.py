@@ -60,16 +60,25 @@ def mean_weights(num_samples: int) -> PairWeights:
 
 
 def group_sums(samples: Float[Tensor, "N S K"], weights: PairWeights) -> Float[Tensor, "N B K"]:
-    """h_g = Σ_{s in g} h_s, accumulated in float64."""
-    return samples.unflatten(1, (-1, weights.group_size)).sum(2, dtype=torch.float64)
+    """h_g = Σ_{s in g} h_s, in float64 from here on."""
+    return samples.unflatten(1, (-1, weights.group_size)).sum(2).double()
 
 
 def pair_mean(pairs: Float[Tensor, "N S S"], weights: PairWeights) -> Float[Tensor, "N"]:
     """Σ_st w_st r_st for a pair function r given on all pairs."""
-    blocks = pairs.unflatten(2, (-1, weights.group_size)).sum(-1, dtype=torch.float64)
-    blocks = blocks.unflatten(1, (-1, weights.group_size)).sum(2)
+    blocks = pairs.double().unflatten(2, (-1, weights.group_size)).sum(-1)
+    return _weigh_blocks(blocks.unflatten(1, (-1, weights.group_size)).sum(2), weights)
+
+
+def _weigh_blocks(blocks: Float[Tensor, "N B B"], weights: PairWeights) -> Float[Tensor, "N"]:
+    """Σ_gh w_gh r_gh for r summed over the pairs of two groups."""
     shared = blocks.diagonal(dim1=1, dim2=2).sum(-1)
     return weights.across * blocks.sum((1, 2)) + (weights.within - weights.across) * shared
+
+
+def pair_mean_of_inner(groups: Float[Tensor, "N B K"], weights: PairWeights) -> Float[Tensor, "N"]:
+    """Σ_st w_st h_s·h_t from group sums."""
+    return _weigh_blocks(groups @ groups.mT, weights)
 
 
 def pair_mean_of_products(

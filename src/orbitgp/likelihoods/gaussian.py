@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import one_hot, softplus
 
@@ -72,7 +72,7 @@ class OneHotGaussian(Gaussian):
         del x
         return self._bound(self.encode(y))
 
-    def encode(self, labels: Int[Tensor, "N"]) -> Float[Tensor, "N C"]:
+    def encode(self, labels: Shaped[Tensor, "N *targets"]) -> Float[Tensor, "N C"]:
         """e_y for each label."""
         if labels.ndim != 1 or labels.is_floating_point():
             raise InputError(

@@ -40,27 +40,26 @@ def warp(
         )
     height, width = images.shape[-2:]
     num_inputs, num_samples = matrices.shape[:2]
-    grid = torch.matmul(matrices_to_grid(matrices, height, width), _pixels(images).mT)
+    grid = matrices.flatten(2) @ _grid_basis(images)
     # the samples of an image lie under one another in one tall grid: the image is never copied
-    tall = grid.mT.reshape(num_inputs, num_samples * height, width, 2)
+    tall = grid.reshape(num_inputs, num_samples * height, width, 2)
     stacked = images.reshape(num_inputs, -1, height, width)
     warped = grid_sample(stacked, tall, mode="bilinear", padding_mode="zeros", align_corners=False)
     samples = warped.unflatten(2, (num_samples, height)).transpose(1, 2)
     return samples.reshape(num_inputs, num_samples, *images.shape[1:])
 
 
-def matrices_to_grid(
-    matrices: Float[Tensor, "N S 2 3"], height: int, width: int
-) -> Float[Tensor, "N S 2 3"]:
-    """The matrices for axes of different length, so that circles stay circles."""
-    if height == width:
-        return matrices
-    aspect = matrices.new_tensor([[1, height / width, 1], [width / height, 1, 1]])
-    return matrices * aspect
+def _grid_basis(images: Tensor) -> Float[Tensor, "6 HW2"]:
+    """What each entry of a 2×3 matrix adds to the (x, y) of every pixel: grid = entries · basis.
 
-
-def _pixels(images: Tensor) -> Float[Tensor, "HW 3"]:
-    """Homogeneous centres of the pixels, row by row."""
-    axes = [(torch.arange(n, device=images.device) * 2 + 1) / n - 1 for n in images.shape[-2:]]
-    y, x = torch.meshgrid(*(axis.to(images.dtype) for axis in axes), indexing="ij")
-    return torch.stack([x.flatten(), y.flatten(), torch.ones_like(x).flatten()], 1)
+    Written as one product so that the grid comes out in the order that `grid_sample` reads.
+    """
+    height, width = images.shape[-2:]
+    axes = [(torch.arange(n, device=images.device) * 2 + 1) / n - 1 for n in (height, width)]
+    y, x = (axis.flatten() for axis in torch.meshgrid(*axes, indexing="ij"))
+    # across axes of different length the matrix acts on pixels, so that circles stay circles
+    to_x = torch.stack([x, y * (height / width), torch.ones_like(x)])
+    to_y = torch.stack([x * (width / height), y, torch.ones_like(y)])
+    nothing = torch.zeros_like(to_x)
+    rows = [torch.stack([to_x, nothing], -1), torch.stack([nothing, to_y], -1)]
+    return torch.cat(rows).flatten(1).to(images.dtype)

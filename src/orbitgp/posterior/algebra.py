@@ -1,8 +1,11 @@
 """The M×M algebra, in float64, that says what is wrong instead of trying again."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from orbitgp.errors import NumericalError
 
@@ -33,6 +36,63 @@ def _explain(matrix: Tensor, name: str) -> str:
 def solve_rows(factor: Float[Tensor, "M M"], rows: Float[Tensor, "K M"]) -> Float[Tensor, "K M"]:
     """X = rows L⁻ᵀ: L⁻¹ applied to each row."""
     return torch.linalg.solve_triangular(factor.mT, rows, upper=True, left=False)
+
+
+class _AddJitter(torch.autograd.Function):
+    """K + ε · mean(diag K) · I, without the M×M temporaries that indexing would leave behind."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, relative: float) -> Tensor:
+        ctx.relative = relative
+        result = matrix.clone()
+        result.diagonal().add_(relative * matrix.diagonal().mean())
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # pyright: ignore
+        result = grad.clone()
+        result.diagonal().add_(ctx.relative * grad.diagonal().mean())
+        return result, None
+
+
+def add_jitter(matrix: Float[Tensor, "M M"], relative: float) -> Float[Tensor, "M M"]:
+    """K + ε · mean(diag K) · I."""
+    return _AddJitter.apply(matrix, relative)  # pyright: ignore[reportReturnType]
+
+
+class _WhitenRows(torch.autograd.Function):
+    """V = rows L⁻ᵀ for Kuu = L Lᵀ, with the factorisation inside.
+
+    Apart, their gradients multiply by Lᵀ what was just divided by it. With G = ∂F/∂V, and Φ taking
+    the lower triangle with half the diagonal,
+
+        ∂F/∂rows = G L⁻¹,    ∂F/∂Kuu = −L⁻ᵀ Φ(Gᵀ V) L⁻¹,
+
+    the latter up to an antisymmetric part, which no symmetric Kuu can see.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, kuu: Tensor, rows: Tensor) -> Tensor:
+        factor = cholesky(kuu, "Kuu")
+        whitened = solve_rows(factor, rows)
+        ctx.save_for_backward(factor, whitened)
+        return whitened
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore
+        factor, whitened = ctx.saved_tensors
+        grad_rows = torch.linalg.solve_triangular(factor, grad, upper=False, left=False)
+        inner = torch.matmul(grad.mT, whitened).tril_().neg_()
+        inner.diagonal().mul_(0.5)
+        half = torch.linalg.solve_triangular(factor.mT, inner, upper=True)
+        return torch.linalg.solve_triangular(factor, half, upper=False, left=False), grad_rows
+
+
+def whiten_rows(kuu: Float[Tensor, "M M"], rows: Float[Tensor, "K M"]) -> Float[Tensor, "K M"]:
+    """V = rows L⁻ᵀ for Kuu = L Lᵀ, differentiable in both."""
+    return _WhitenRows.apply(kuu, rows)  # pyright: ignore[reportReturnType]
 
 
 def whiten(

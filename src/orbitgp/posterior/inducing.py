@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.kernels import Kernel, covariance
-from orbitgp.posterior.algebra import cholesky, solve_rows
-from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_products
+from orbitgp.posterior.algebra import add_jitter, cholesky, whiten_rows
+from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
 
 
@@ -47,15 +47,17 @@ class InducingPosterior(nn.Module):
             self.mean.copy_(q.mean)
             self.scale.copy_(q.scale)
 
-    def prior_factor(self, kernel: Kernel) -> Float[Tensor, "M M"]:
-        """L Lᵀ = Kuu = k_g(Z, Z) + jitter · (mean variance) · I, in float64.
+    def prior_covariance(self, kernel: Kernel) -> Float[Tensor, "M M"]:
+        """Kuu = k_g(Z, Z) + jitter · (mean variance) · I, in float64.
 
         The jitter is that of a u observed with a little noise, so the bound stays a bound.
         """
         points = self.points.double()
-        kuu = covariance(kernel, points, points)
-        jitter = self.jitter * kuu.diagonal().mean()
-        return cholesky(kuu + jitter * torch.eye(len(kuu)).to(kuu), "Kuu")
+        return add_jitter(covariance(kernel, points, points), self.jitter)
+
+    def prior_factor(self, kernel: Kernel) -> Float[Tensor, "M M"]:
+        """L with L Lᵀ = Kuu."""
+        return cholesky(self.prior_covariance(kernel), "Kuu")
 
 
 def covariances(
@@ -70,15 +72,17 @@ def covariances(
 
 
 def moments(
-    covariances: OrbitCovariances, q: WhitenedGaussian, prior_factor: Float[Tensor, "M M"]
+    covariances: OrbitCovariances, q: WhitenedGaussian, kuu: Float[Tensor, "M M"]
 ) -> Moments:
     """μ, μ² and σ² of q(f(x_n)), each linear in pair means (vdW 2018, eqs. 14–18)."""
     weights, (num_inputs, num_groups, _) = covariances.weights, covariances.groups.shape
     # v_g = L⁻¹ k_g:   μ = v̄·m̃,   σ² = k_f − Î(v·v) + Î(Uᵀv · Uᵀv)
-    whitened = solve_rows(prior_factor, covariances.groups.flatten(0, 1))
-    means = (whitened @ q.mean).unflatten(0, (num_inputs, num_groups))
-    explained = _pair_norm(whitened, num_groups, weights)
-    retained = [_pair_norm(whitened @ scale, num_groups, weights) for scale in q.scale]
+    whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
+    by_group = (num_inputs, num_groups)
+    means = (whitened @ q.mean).unflatten(0, by_group)
+    explained = pair_mean_of_inner(whitened.unflatten(0, by_group), weights)
+    spreads = [(whitened @ scale).unflatten(0, by_group) for scale in q.scale]
+    retained = [pair_mean_of_inner(spread, weights) for spread in spreads]
     return Moments(
         mean=means.sum(1) / (num_groups * weights.group_size),
         mean_square=pair_mean_of_products(means, weights),
@@ -86,16 +90,10 @@ def moments(
     )
 
 
-def _pair_norm(
-    rows: Float[Tensor, "NB K"], num_groups: int, weights: PairWeights
-) -> Float[Tensor, "N"]:
-    """Î(h·h) for rows that hold the group sums of h."""
-    return pair_mean_of_products(rows.unflatten(0, (-1, num_groups)), weights).sum(-1)
-
-
 def kl(q: WhitenedGaussian) -> Float[Tensor, ""]:
     """KL[q(u) ‖ p(u)] over all outputs = ½ Σ_c (tr S̃ + m̃ᵀm̃ − M − log det S̃)."""
     num_points, num_outputs = q.mean.shape
     log_det = q.scale.diagonal(dim1=-2, dim2=-1).square().log().sum()
-    covariance_part = q.scale.square().sum() - num_points * len(q.scale) - log_det
+    trace = torch.linalg.vector_norm(q.scale).square()
+    covariance_part = trace - num_points * len(q.scale) - log_det
     return 0.5 * (num_outputs / len(q.scale) * covariance_part + q.mean.square().sum())
