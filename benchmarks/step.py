@@ -47,10 +47,10 @@ def bare_step(images: Tensor, points: Tensor, generator: torch.Generator):
 
     def run() -> None:
         torch.autograd.grad(grid_sample(stacked, grid, align_corners=False), grid, upstream)
-        torch.exp(samples @ points.T)
-        slopes @ points  # the gradient reaching the samples …
-        slopes.T @ samples  # … and the inducing points
-        groups.T @ groups
+        torch.exp(torch.matmul(samples, points.T))
+        torch.matmul(slopes, points)  # the gradient reaching the samples …
+        torch.matmul(slopes.T, samples)  # … and the inducing points
+        torch.matmul(groups.T, groups)
         torch.autograd.grad(torch.linalg.cholesky(kuu), kuu, square)
 
     return run
@@ -65,8 +65,8 @@ class Svgp(gpytorch.models.ApproximateGP):
         super().__init__(
             gpytorch.variational.IndependentMultitaskVariationalStrategy(strategy, num_tasks=C)
         )
-        self.kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
-        self.kernel.base_kernel.lengthscale = 5.0
+        rbf = gpytorch.kernels.RBFKernel().initialize(lengthscale=5.0)
+        self.kernel = gpytorch.kernels.ScaleKernel(rbf)
 
     def forward(self, x: Tensor) -> gpytorch.distributions.MultivariateNormal:
         """The prior of g."""

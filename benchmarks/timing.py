@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def interleaved(
-    contenders: dict[str, Callable[[], object]], repeats: int
+    contenders: Mapping[str, Callable[[], object]], repeats: int
 ) -> dict[str, list[float]]:
     """Seconds of each contender in each of `repeats` rounds, after one round to warm up."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}

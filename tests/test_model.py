@@ -16,6 +16,7 @@ from orbitgp import (
     InvariantKernel,
     NaturalUpdate,
     OneHotGaussian,
+    elbo,
 )
 from orbitgp.kernels import covariance
 from orbitgp.ustatistics import mean_weights
@@ -125,6 +126,22 @@ def test_missing_draws_are_asked_for(generator):
         model.predict(x, num_samples=4)
     with pytest.raises(InputError, match="at least 2"):
         model.predict(x, num_samples=1, generator=generator)
+
+
+def test_mismatches_are_named_at_the_door(generator):
+    model, x = noise_model(generator)
+    draws = {"num_samples": 2, "generator": generator}
+    with pytest.raises(InputError, match=r"float\(\) / 255"):
+        model.predict(torch.zeros(3, 2, dtype=torch.uint8), **draws)
+    with pytest.raises(InputError, match="num_outputs=3"):
+        elbo(model, x, torch.zeros(4, 3), num_data=4, **draws)
+    model.posterior.points.data = torch.zeros(5, 7)
+    with pytest.raises(InputError, match="7 coordinates"):
+        model.predict(x, **draws)
+    model, x = noise_model(generator)
+    model.likelihood = Gaussian([0.1, 0.2])
+    with pytest.raises(InputError, match="shared_covariance=False"):
+        NaturalUpdate(model, num_data=4, **draws).step(x, torch.zeros(4, 2))
 
 
 @pytest.mark.parametrize(

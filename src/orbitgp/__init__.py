@@ -12,6 +12,7 @@ from orbitgp.model import InvariantGP as InvariantGP
 from orbitgp.objective import elbo as elbo
 from orbitgp.objective import elbo_from_statistics as elbo_from_statistics
 from orbitgp.objective import statistics as statistics
+from orbitgp.objective import stream_statistics as stream_statistics
 from orbitgp.orbits import Affine as Affine
 from orbitgp.orbits import CyclicShifts as CyclicShifts
 from orbitgp.orbits import FiniteOrbit as FiniteOrbit

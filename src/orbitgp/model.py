@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
@@ -12,7 +12,7 @@ from orbitgp.kernels import Kernel, covariance
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.posterior.algebra import solve_rows
-from orbitgp.posterior.inducing import InducingPosterior, covariances
+from orbitgp.posterior.inducing import InducingPosterior, covariances, cross_covariance
 from orbitgp.ustatistics import mean_weights, pair_weights
 from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction
 
@@ -61,11 +61,15 @@ class InvariantGP(nn.Module):
 
     def sample_orbit(
         self,
-        x: Float[Tensor, "N *event"],
+        x: Shaped[Tensor, "N *event"],
         num_samples: int | None,
         generator: torch.Generator | None,
     ) -> OrbitSample:
         """φ(x_a) for S draws of each input, or for the whole finite orbit if S is None."""
+        if not x.is_floating_point():
+            raise InputError(
+                f"inputs must be floating point; got {x.dtype}: convert them, as in x.float() / 255"
+            )
         if num_samples is None:
             if not isinstance(self.orbit, FiniteOrbit):
                 raise InputError(
@@ -86,7 +90,7 @@ class InvariantGP(nn.Module):
     @torch.no_grad()
     def predict(
         self,
-        x: Float[Tensor, "N *event"],
+        x: Shaped[Tensor, "N *event"],
         *,
         num_samples: int | None = None,
         generator: torch.Generator | None = None,
@@ -106,8 +110,7 @@ class InvariantGP(nn.Module):
 
     def _predict(self, sample: OrbitSample, factor: Float[Tensor, "M M"]) -> Prediction:
         q, points = self.posterior.q, sample.points
-        kuf = covariance(self.kernel, points.flatten(0, 1), self.posterior.points.to(points.dtype))
-        kuf = kuf.double().unflatten(0, points.shape[:2])
+        kuf = cross_covariance(self.kernel, sample, self.posterior.points).double()
         kff = covariance(self.kernel, points, points).double()
         # g(x_s) has mean k_s·α and, with the average of all samples, covariance
         # h_s = mean_t k_g(x_s, x_t) − k_s·A k̄,  A = L⁻ᵀ (I − S̃) L⁻¹;  means over s are those of f
@@ -130,7 +133,7 @@ class InvariantGP(nn.Module):
     @torch.no_grad()
     def predict_f_samples(
         self,
-        x: Float[Tensor, "N *event"],
+        x: Shaped[Tensor, "N *event"],
         num_draws: int,
         *,
         generator: torch.Generator,

@@ -1,20 +1,22 @@
 """The evidence lower bound, estimated without bias from orbit samples, in nats of all data."""
 
+from collections.abc import Iterable, Iterator
+
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.model import InvariantGP, Weigh, mean_pairs, unbiased_pairs
-from orbitgp.posterior.closed_form import expected_log_likelihood
+from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
 from orbitgp.posterior.closed_form import statistics as batch_statistics
 from orbitgp.posterior.inducing import kl, moments
-from orbitgp.values import Elbo, SufficientStatistics
+from orbitgp.values import Elbo, OrbitCovariances, QuadraticBound, SufficientStatistics
 
 
 def elbo(
     model: InvariantGP,
-    x: Float[Tensor, "N *event"],
+    x: Shaped[Tensor, "N *event"],
     y: Shaped[Tensor, "Y *targets"],
     *,
     num_data: int,
@@ -31,7 +33,7 @@ def elbo(
     sample = model.sample_orbit(x, num_samples, generator)
     covariances = model.covariances(sample, unbiased_pairs(group_size))
     q, kuu = model.posterior.q, model.posterior.prior_covariance(model.kernel)
-    bound = model.likelihood.quadratic_bound(x, y)
+    bound = _bound(model, x, y)
     pointwise = bound.expectation(moments(covariances, q, kuu))
     return Elbo(num_data * pointwise.mean(), kl(q))
 
@@ -47,7 +49,7 @@ def elbo_from_statistics(
 
 def statistics(
     model: InvariantGP,
-    x: Float[Tensor, "N *event"],
+    x: Shaped[Tensor, "N *event"],
     y: Shaped[Tensor, "Y *targets"],
     *,
     num_samples: int | None,
@@ -57,8 +59,52 @@ def statistics(
     """(c, P, Q, κ, n) of a batch; `mean_pairs` serve q(u), `unbiased_pairs` the bound."""
     _check_batch(x, y)
     sample = model.sample_orbit(x, num_samples, generator)
-    bound = model.likelihood.quadratic_bound(x, y)
-    return batch_statistics(model.covariances(sample, weigh), bound)
+    return batch_statistics(model.covariances(sample, weigh), _bound(model, x, y))
+
+
+@torch.no_grad()
+def stream_statistics(
+    model: InvariantGP,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    *,
+    num_samples: int | None,
+    generator: torch.Generator | None,
+    weigh: Weigh = mean_pairs,
+    memory: int = 2**25,
+) -> SufficientStatistics:
+    """(c, P, Q, κ, n) of any number of batches (x, y), in memory that does not grow with them.
+
+    A batch is taken in pieces whose covariances with u fill about `memory` bytes.
+    """
+
+    def parts() -> Iterator[tuple[OrbitCovariances, QuadraticBound]]:
+        for batch_x, batch_y in batches:
+            _check_batch(batch_x, batch_y)
+            for x, y in _pieces(model, batch_x, batch_y, num_samples, memory):
+                sample = model.sample_orbit(x, num_samples, generator)
+                yield model.covariances(sample, weigh), _bound(model, x, y)
+
+    return accumulate(parts())
+
+
+def _pieces(
+    model: InvariantGP, x: Tensor, y: Tensor, num_samples: int | None, memory: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    num_rows = model.orbit.size if num_samples is None else num_samples
+    per_input = 4 * num_rows * len(model.posterior.points)
+    size = max(1, int(memory / per_input))
+    return zip(x.split(size), y.split(size), strict=True)
+
+
+def _bound(model: InvariantGP, x: Tensor, y: Tensor) -> QuadraticBound:
+    """The likelihood's bound, if it speaks of as many outputs as q(u) does."""
+    bound, num_outputs = model.likelihood.quadratic_bound(x, y), model.posterior.mean.shape[1]
+    if bound.linear.shape[1] != num_outputs:
+        raise InputError(
+            f"the targets have {bound.linear.shape[1]} outputs, the posterior {num_outputs}; make "
+            f"it with InducingPosterior(..., num_outputs={bound.linear.shape[1]})"
+        )
+    return bound
 
 
 def _check_batch(x: Tensor, y: Tensor) -> None:

@@ -93,11 +93,31 @@ def pair_gram(
     groups: Float[Tensor, "N B M"], precision: Float[Tensor, "N R"], weights: PairWeights
 ) -> Float[Tensor, "R M M"]:
     """Σ_n λ_n Σ_st w_st k_s k_tᵀ from group sums, one matrix for each column of λ."""
-    # Σ_st w_st k_s k_tᵀ = Σ_g h_g k_gᵀ,  h_g = b k_g + a Σ_{g' ≠ g} k_g': one product of N·B rows
-    partners = weights.within * groups
-    if groups.shape[1] > 1:
-        others = groups.sum(1, keepdim=True) - groups
-        partners = partners + weights.across * others
-    rows = groups.flatten(0, 1)
-    weighted = ((column[:, None, None] * partners).flatten(0, 1) for column in precision.T)
-    return torch.stack([left.T @ rows for left in weighted])
+    rows, partners = groups.flatten(0, 1), _partners(groups, weights)
+    return torch.stack([_weighted(partners, column).mT @ rows for column in precision.mT])
+
+
+def add_pair_gram_(
+    total: Float[Tensor, "R M M"],
+    groups: Float[Tensor, "N B M"],
+    precision: Float[Tensor, "N R"],
+    weights: PairWeights,
+) -> None:
+    """`total += pair_gram(...)` in place, for streams: no second M×M matrix is made."""
+    rows, partners = groups.flatten(0, 1), _partners(groups, weights)
+    for matrix, column in zip(total, precision.mT, strict=True):
+        matrix.addmm_(_weighted(partners, column).mT, rows)
+
+
+def _partners(groups: Float[Tensor, "N B M"], weights: PairWeights) -> Float[Tensor, "N B M"]:
+    """h_g = b k_g + a Σ_{g' ≠ g} k_g', so that Σ_st w_st k_s k_tᵀ = Σ_g h_g k_gᵀ: N·B rows."""
+    if groups.shape[1] == 1:
+        return weights.within * groups
+    others = groups.sum(1, keepdim=True) - groups
+    return weights.within * groups + weights.across * others
+
+
+def _weighted(
+    partners: Float[Tensor, "N B M"], column: Float[Tensor, "N"]
+) -> Float[Tensor, "NB M"]:
+    return (column[:, None, None] * partners).flatten(0, 1)

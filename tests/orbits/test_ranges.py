@@ -4,7 +4,14 @@ import pytest
 import torch
 from torch.distributions import Exponential, HalfNormal
 
-from orbitgp import Affine, InputError, Rotation, UniformRange
+from orbitgp import (
+    Affine,
+    InputError,
+    PermutationGroup,
+    Rotation,
+    UniformRange,
+    coordinate_swap,
+)
 from tests.conftest import assert_close, assert_mean
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -82,6 +89,8 @@ def test_words():
         "rotation −6° … +6°, x-scale ×0.82 … ×1.11, y-scale ×0.90 … ×1.11, shear −0.30 … +0.10, "
         "x-shift −5.0% … +5.0%, y-shift −10.0% … +5.0%"
     )
+    assert coordinate_swap(0, 2, 3).describe() == "swap of positions 0 and 2"
+    assert PermutationGroup((1, 2, 0)).describe() == "3 permutations of 3 positions"
     assert Rotation.full().describe() == "rotation −180° … +180°"
 
 

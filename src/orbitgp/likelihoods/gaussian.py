@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import one_hot, softplus
+from torch.special import log_ndtr
 
 from orbitgp.errors import InputError
 from orbitgp.likelihoods.base import Likelihood
@@ -14,6 +16,10 @@ from orbitgp.values import Prediction, QuadraticBound
 
 NOISE_FLOOR = 1e-6
 """Smallest noise variance, so that a perfect fit does not divide by 0."""
+
+
+MAX_ENTRIES = 2**22
+"""Numbers held at once while class probabilities are computed: inputs × classes²."""
 
 
 class Gaussian(Likelihood):
@@ -86,10 +92,28 @@ class OneHotGaussian(Gaussian):
         return one_hot(labels.long(), self.num_classes).double()
 
     def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
-        """p(class | data): the model's density at each one-hot code, among the codes.
+        """p(class k | data): how probable it is that a new code y has its largest entry at k.
 
-        p(k) ∝ ∫ N(e_k; f, σ²I) q(f) df = N(e_k; μ, diag(v) + σ²I)
+        With y_c ~ N(μ_c, v_c + σ²) independent, in one dimension by Gauss–Hermite quadrature,
+
+            p(k) = ∫ N(t; 0, 1) Π_{c ≠ k} Φ((μ_k + s_k t − μ_c) / s_c) dt,   s² = v + σ².
         """
-        spread = prediction.variance + self.noise
-        # log N(e_k) − log N(0), coordinate k apart: −½ ((1 − μ_k)² − μ_k²) / (v_k + σ²)
-        return torch.softmax((prediction.mean - 0.5) / spread, -1)
+        spread = (prediction.variance + self.noise).sqrt()
+        rows = max(1, MAX_ENTRIES // self.num_classes**2)
+        pieces = zip(prediction.mean.split(rows), spread.split(rows), strict=True)
+        return torch.cat([_largest_entry(mean, part) for mean, part in pieces])
+
+
+def _largest_entry(
+    mean: Float[Tensor, "N C"], spread: Float[Tensor, "N C"]
+) -> Float[Tensor, "N C"]:
+    """p(argmax_c y_c = k) for independent y_c ~ N(mean_c, spread_c²)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(32)
+    log_terms = []
+    for node, weight in zip(nodes, weights, strict=True):
+        value = mean + spread * float(node)
+        below = log_ndtr((value.unsqueeze(2) - mean.unsqueeze(1)) / spread.unsqueeze(1))
+        others = below.sum(2) - below.diagonal(dim1=1, dim2=2)
+        log_terms.append(others + math.log(weight))
+    # the quadrature of all classes sums to 1 up to its own error
+    return torch.softmax(torch.logsumexp(torch.stack(log_terms), 0), -1)

@@ -66,6 +66,9 @@ class PermutationGroup(CoordinatePermutations):
 
     def describe(self) -> str:
         """In words."""
+        moved = (self.elements != self.elements[0]).any(0).nonzero().flatten().tolist()
+        if len(moved) == 2:
+            return f"swap of positions {moved[0]} and {moved[1]}"
         return f"{self.size} permutations of {self.elements.shape[1]} positions"
 
 

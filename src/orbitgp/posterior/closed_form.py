@@ -6,13 +6,16 @@ m = Kuu (Kuu + Q)⁻¹ P. In whitened coordinates, with B = L⁻¹ Q L⁻ᵀ,
     S̃ = (I + B)⁻¹,    m̃ = (I + B)⁻¹ L⁻¹ P.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.posterior.algebra import cholesky, whiten
-from orbitgp.ustatistics import pair_gram
+from orbitgp.ustatistics import add_pair_gram_, pair_gram
 from orbitgp.values import (
     OrbitCovariances,
     QuadraticBound,
@@ -31,6 +34,27 @@ def statistics(covariances: OrbitCovariances, bound: QuadraticBound) -> Sufficie
         variance=precision.mT @ covariances.variance,
         num_data=float(len(bound.constant)),
     )
+
+
+@torch.no_grad()
+def accumulate(
+    batches: Iterable[tuple[OrbitCovariances, QuadraticBound]],
+) -> SufficientStatistics:
+    """The sum of the statistics of a stream of batches, gathered in one set of buffers."""
+    total = None
+    for covariances, bound in batches:
+        if total is None:
+            total = statistics(covariances, bound)
+            continue
+        precision = bound.precision.double()
+        total.constant.add_(bound.constant.double().sum())
+        total.linear.addmm_(covariances.mean.mT, bound.linear.double())
+        add_pair_gram_(total.gram, covariances.groups, precision, covariances.weights)
+        total.variance.addmv_(precision.mT, covariances.variance)
+        total = replace(total, num_data=total.num_data + len(bound.constant))
+    if total is None:
+        raise InputError("there are no batches to take statistics of; give at least one")
+    return total
 
 
 def expected_log_likelihood(

@@ -43,6 +43,11 @@ class InducingPosterior(nn.Module):
 
     def assign(self, q: WhitenedGaussian) -> None:
         """Take these parameters for q."""
+        if len(q.scale) > len(self.scale):
+            raise InputError(
+                f"q(u) has {len(q.scale)} covariances, one for each output, and this posterior "
+                "keeps one for all; make it with InducingPosterior(..., shared_covariance=False)"
+            )
         with torch.no_grad():
             self.mean.copy_(q.mean)
             self.scale.copy_(q.scale)
@@ -60,14 +65,26 @@ class InducingPosterior(nn.Module):
         return cholesky(self.prior_covariance(kernel), "Kuu")
 
 
+def cross_covariance(
+    kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M D"]
+) -> Float[Tensor, "N S M"]:
+    """k_g(x_s, Z) for each orbit sample, in the dtype of the samples."""
+    features = sample.points
+    if features.ndim != 3 or features.shape[2] != points.shape[1]:
+        raise InputError(
+            f"features have the shape {list(features.shape[2:])}, inducing points {points.shape[1]} "
+            "coordinates; these live behind the feature map: choose them among its outputs"
+        )
+    rows = covariance(kernel, features.flatten(0, 1), points.to(features.dtype))
+    return rows.unflatten(0, features.shape[:2])
+
+
 def covariances(
     kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M D"], weights: PairWeights
 ) -> OrbitCovariances:
-    """Covariances of g between Z and the orbit samples [N, S, D], and among the samples."""
-    features = sample.points
-    kuf = covariance(kernel, features.flatten(0, 1), points.to(features.dtype))
-    groups = group_sums(kuf.unflatten(0, features.shape[:2]), weights)
-    variance = pair_mean(covariance(kernel, features, features), weights)
+    """Covariances of g between Z and the orbit samples, and among the samples of each input."""
+    groups = group_sums(cross_covariance(kernel, sample, points), weights)
+    variance = pair_mean(covariance(kernel, sample.points, sample.points), weights)
     return OrbitCovariances(groups, variance, weights)
 
 

@@ -1,0 +1,46 @@
+"""The README's example prints what it says, and its figures are the recorded ones."""
+
+import contextlib
+import io
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_example_prints_what_it_says():
+    example = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+    code, expected = example.groups()
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "README.md", "exec"), {})
+    assert output.getvalue() == expected
+
+
+def result(path):
+    return json.loads((ROOT / path).read_text())
+
+
+def test_figures_are_the_recorded_ones():
+    step, solve = (result(f"benchmarks/results/{name}.json") for name in ("step", "solve"))
+    ratios = re.findall(r"([\d.]+) × (?:the bare|a GPyTorch)", README)
+    recorded = [step["ratio_to_bare"], step["ratio_to_gpytorch"], solve["ratio_to_bare"]]
+    assert [float(ratio) for ratio in ratios] == [round(value, 2) for value in recorded]
+    symmetric = result("experiments/results/symmetric-0.json")
+    for name, row in (("invariant", "invariant"), ("non-invariant", "not invariant")):
+        cells = re.search(rf"\| {row} \|(.*)\|", README).group(1).replace("*", "").split("|")
+        fit = symmetric[name]
+        expected = [
+            *(f"{fit[key]:.4f}" for key in ("train_rmse", "test_rmse")),
+            *(f"{fit[key]:.2f}" for key in ("log_evidence", "elbo")),
+        ]
+        assert [cell.strip() for cell in cells] == expected
+
+
+def test_every_link_leads_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
