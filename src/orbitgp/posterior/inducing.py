@@ -72,7 +72,7 @@ def cross_covariance(
     features = sample.points
     if features.ndim != 3 or features.shape[2] != points.shape[1]:
         raise InputError(
-            f"features have the shape {list(features.shape[2:])}, inducing points {points.shape[1]} "
+            f"features have shape {list(features.shape[2:])}, inducing points {points.shape[1]} "
             "coordinates; these live behind the feature map: choose them among its outputs"
         )
     rows = covariance(kernel, features.flatten(0, 1), points.to(features.dtype))
