@@ -41,7 +41,11 @@ def measure(num_data: int) -> dict[str, float]:
     )
     start = time.perf_counter()
     statistics = orbitgp.stream_statistics(
-        model, stream(num_data, generator=generator), num_samples=S, generator=generator
+        model,
+        stream(num_data, generator=generator),
+        num_samples=S,
+        generator=generator,
+        weigh=orbitgp.mean_pairs,
     )
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -11,7 +11,6 @@ from torch.nn.functional import grid_sample
 
 import orbitgp
 from benchmarks.timing import interleaved, report
-from orbitgp.posterior.closed_form import solve
 
 N, M, S, C, SIDE = 10_000, 4_000, 8, 10, 28
 D = SIDE * SIDE
@@ -29,9 +28,13 @@ def orbitgp_solve(images: Tensor, labels: Tensor, points: Tensor, generator: tor
     def run() -> None:
         with torch.no_grad():
             statistics = orbitgp.stream_statistics(
-                model, [(images, labels)], num_samples=S, generator=generator
+                model,
+                [(images, labels)],
+                num_samples=S,
+                generator=generator,
+                weigh=orbitgp.mean_pairs,
             )
-            solve(statistics, model.posterior.prior_factor(model.kernel))
+            orbitgp.solve(statistics, model.posterior.prior_factor(model.kernel))
 
     return run
 

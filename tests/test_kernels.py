@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from orbitgp import RBF, InvariantKernel, Rotation, coordinate_swap
-from orbitgp.errors import InputError
-from orbitgp.kernels import covariance, variance
+from orbitgp.errors import InputError, OrbitGPError
+from orbitgp.kernels import _Dense, covariance, variance
 from orbitgp.orbits import PermutationGroup, QuarterTurns, SignFlips
 from tests.conftest import assert_close
 
@@ -47,25 +47,59 @@ def test_rbf_gradients(ard, generator):
     x = torch.randn(3, 2, generator=generator, requires_grad=True)
     z = torch.randn(4, 2, generator=generator, requires_grad=True)
 
+    kernel = RBF(ard_num_dims=ard)
+
     def kernel_of(x, z, raw_lengthscale, raw_variance):
-        kernel = RBF(ard_num_dims=ard)
-        parameters = {"raw_lengthscale": raw_lengthscale, "raw_variance": raw_variance}
-        return torch.func.functional_call(kernel, parameters, (x, z)).to_dense()
+        values = {"kernel.raw_lengthscale": raw_lengthscale, "kernel.raw_variance": raw_variance}
+        return torch.func.functional_call(_Dense(kernel), values, (x, z))
 
     raw = (torch.randn(1, ard or 1, generator=generator), torch.randn(1, 1, generator=generator))
     arguments = (x, z, *(part.requires_grad_() for part in raw))
+    gradients = torch.autograd.grad(kernel_of(*arguments).sum(), arguments)
+    assert all((gradient != 0).all() for gradient in gradients)
     assert torch.autograd.gradcheck(kernel_of, arguments)
 
 
-def test_rbf_gradients_with_batches(generator):
-    kernel = RBF(batch_shape=torch.Size([2]))
+@pytest.mark.parametrize("ard", [None, 2])
+def test_rbf_gradients_with_batches_are_gpytorchs(ard, generator):
+    kernel = RBF(0.7, 1.3, batch_shape=torch.Size([2]), ard_num_dims=ard)
+    theirs = peer(kernel)
     x = torch.randn(3, 1, 4, 2, generator=generator, requires_grad=True)
     z = torch.randn(5, 2, generator=generator, requires_grad=True)
     weights = torch.randn(3, 2, 4, 5, generator=generator)
-    ours = torch.autograd.grad((weights * kernel(x, z).to_dense()).sum(), [x, z])
-    theirs = torch.autograd.grad((weights * peer(kernel)(x, z).to_dense()).sum(), [x, z])
-    for mine, expected in zip(ours, theirs, strict=True):
-        assert_close(mine, expected)
+    ours = [x, z, kernel.raw_lengthscale, kernel.raw_variance]
+    others = [x, z, theirs.base_kernel.raw_lengthscale, theirs.raw_outputscale]
+    mine = torch.autograd.grad((weights * kernel(x, z).to_dense()).sum(), ours)
+    expected = torch.autograd.grad((weights * theirs(x, z).to_dense()).sum(), others)
+    for ours, other in zip(mine, expected, strict=True):
+        assert_close(ours.reshape(other.shape), other)
+
+
+def test_second_derivatives_are_refused(generator):
+    kernel, x = RBF(), torch.randn(3, 2, generator=generator)
+    total = covariance(kernel, x, x).square().sum()
+    with pytest.raises(OrbitGPError, match="second derivatives"):
+        torch.autograd.grad(total, kernel.raw_lengthscale, create_graph=True)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gpytorch.kernels.PolynomialKernel(2),
+        gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(1.5)),
+        gpytorch.kernels.LinearKernel(),
+        RBF(),
+    ],
+)
+def test_parameters_follow_the_dtype_of_the_points(kernel, generator):
+    x = torch.randn(4, 2, generator=generator)
+    single = covariance(kernel.float(), x.float(), x.float())
+    assert single.dtype == torch.float32
+    double = covariance(kernel, x, x)
+    assert double.dtype == torch.float64
+    assert_close(single.double(), double, tolerance=1e-5)
+    (gradient,) = torch.autograd.grad(double.sum(), next(kernel.parameters()))
+    assert gradient != 0
 
 
 def test_rbf_far_from_the_origin_in_float32(generator):
@@ -131,6 +165,12 @@ def test_diagonal_needs_no_full_matrix(generator):
     with torch.no_grad():
         diagonal = kernel(x, x, diag=True)
         assert_close(diagonal[:3], covariance(kernel, x[:3], x[:3]).diagonal())
+
+
+@pytest.mark.parametrize("arguments", [(-1.0, 1.0), (1.0, 0.0), (1.0, math.nan), (math.inf, 1.0)])
+def test_impossible_kernels_are_refused(arguments):
+    with pytest.raises(InputError, match="positive and finite"):
+        RBF(*arguments)
 
 
 def test_a_distribution_cannot_be_enumerated():

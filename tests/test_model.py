@@ -16,9 +16,11 @@ from orbitgp import (
     InvariantKernel,
     NaturalUpdate,
     OneHotGaussian,
+    Orbit,
     elbo,
 )
 from orbitgp.kernels import covariance
+from orbitgp.model import _check_parts
 from orbitgp.ustatistics import mean_weights
 from tests.conftest import assert_close, assert_mean
 from tests.models import random_model
@@ -38,7 +40,7 @@ def test_whole_orbits_are_predicted_exactly(generator):
     model = random_model(CyclicShifts(3), generator, points=torch.randn(5, 3, generator=generator))
     x = torch.randn(4, 3, generator=generator)
     prediction = model.predict(x, batch_size=3)
-    sample = model.sample_orbit(x, None, None)
+    sample = model.sample_orbit(x, None, generator=None)
     mean, _, variance = slow_moments(model, sample.points, mean_weights(3))
     assert_close(prediction.mean, mean.detach(), tolerance=1e-6)
     assert_close(prediction.variance, variance.detach(), tolerance=1e-6)
@@ -126,6 +128,36 @@ def test_missing_draws_are_asked_for(generator):
         model.predict(x, num_samples=4)
     with pytest.raises(InputError, match="at least 2"):
         model.predict(x, num_samples=1, generator=generator)
+    with pytest.raises(InputError, match="at least 1"):
+        model.predict(x, num_samples=0, generator=generator)
+
+
+def test_more_samples_than_points_are_the_whole_orbit(generator):
+    """So that one loop serves finite and infinite orbits alike."""
+    model = random_model(CyclicShifts(3), generator, points=torch.randn(5, 3, generator=generator))
+    x = torch.randn(4, 3, generator=generator)
+    assert torch.equal(model.predict(x, num_samples=8).mean, model.predict(x).mean)
+
+
+def test_memory_of_predict_does_not_hold_a_matrix_for_each_input(generator):
+    """256 inputs at M = 1000 would be 2 GB of copies of the factor; the answer must be quick."""
+    points = torch.randn(1000, 2, generator=generator)
+    model = InvariantGP(
+        orbit=GaussianNoise(0.1, event_shape=(2,)),
+        kernel=RBF(lengthscale=0.1),
+        posterior=InducingPosterior(points, 1),
+        likelihood=Gaussian(),
+    )
+    x = torch.randn(256, 2, generator=generator)
+    with torch.profiler.profile(profile_memory=True) as profiler:
+        model.predict(x, num_samples=2, generator=generator)
+    largest = max(event.self_cpu_memory_usage for event in profiler.events())
+    assert largest < 100e6
+
+
+def test_parts_of_the_wrong_kind_are_refused():
+    with pytest.raises(InputError, match=r"needs a orbitgp.orbits.base.Orbit; got <class"):
+        _check_parts((Affine, Orbit))  # the class, where an instance was meant
 
 
 def test_mismatches_are_named_at_the_door(generator):
@@ -133,6 +165,10 @@ def test_mismatches_are_named_at_the_door(generator):
     draws = {"num_samples": 2, "generator": generator}
     with pytest.raises(InputError, match=r"float\(\) / 255"):
         model.predict(torch.zeros(3, 2, dtype=torch.uint8), **draws)
+    with pytest.raises(InputError, match="targets must be finite"):
+        elbo(model, x, torch.full((4, 2), torch.nan), num_data=4, **draws)
+    with pytest.raises(InputError, match="num_data counts all"):
+        elbo(model, x, torch.zeros(4, 2), num_data=3, **draws)
     with pytest.raises(InputError, match="num_outputs=3"):
         elbo(model, x, torch.zeros(4, 3), num_data=4, **draws)
     model.posterior.points.data = torch.zeros(5, 7)

@@ -1,38 +1,76 @@
 """orbitgp: Gaussian processes that learn invariances from data, by the marginal likelihood."""
 
-from orbitgp.errors import InputError as InputError
-from orbitgp.errors import NumericalError as NumericalError
-from orbitgp.errors import OrbitGPError as OrbitGPError
-from orbitgp.kernels import RBF as RBF
-from orbitgp.kernels import InvariantKernel as InvariantKernel
-from orbitgp.likelihoods.base import Likelihood as Likelihood
-from orbitgp.likelihoods.gaussian import Gaussian as Gaussian
-from orbitgp.likelihoods.gaussian import OneHotGaussian as OneHotGaussian
-from orbitgp.model import InvariantGP as InvariantGP
-from orbitgp.objective import elbo as elbo
-from orbitgp.objective import elbo_from_statistics as elbo_from_statistics
-from orbitgp.objective import statistics as statistics
-from orbitgp.objective import stream_statistics as stream_statistics
-from orbitgp.orbits import Affine as Affine
-from orbitgp.orbits import CyclicShifts as CyclicShifts
-from orbitgp.orbits import FiniteOrbit as FiniteOrbit
-from orbitgp.orbits import FunctionOrbit as FunctionOrbit
-from orbitgp.orbits import GaussianNoise as GaussianNoise
-from orbitgp.orbits import Identity as Identity
-from orbitgp.orbits import Mirror as Mirror
-from orbitgp.orbits import Orbit as Orbit
-from orbitgp.orbits import PermutationGroup as PermutationGroup
-from orbitgp.orbits import QuarterTurns as QuarterTurns
-from orbitgp.orbits import Rotation as Rotation
-from orbitgp.orbits import SignFlips as SignFlips
-from orbitgp.orbits import UniformRange as UniformRange
-from orbitgp.orbits import compose as compose
-from orbitgp.orbits import coordinate_swap as coordinate_swap
-from orbitgp.posterior.inducing import InducingPosterior as InducingPosterior
-from orbitgp.posterior.placement import greedy_points as greedy_points
-from orbitgp.posterior.placement import kmeans_points as kmeans_points
-from orbitgp.posterior.placement import random_points as random_points
-from orbitgp.training.updates import GradientUpdate as GradientUpdate
-from orbitgp.training.updates import NaturalUpdate as NaturalUpdate
+from orbitgp.errors import InputError, NumericalError, OrbitGPError
+from orbitgp.kernels import RBF, InvariantKernel
+from orbitgp.likelihoods.base import Likelihood
+from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
+from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
+from orbitgp.objective import elbo, elbo_from_statistics, statistics, stream_statistics
+from orbitgp.orbits import (
+    Affine,
+    CyclicShifts,
+    FiniteOrbit,
+    FunctionOrbit,
+    GaussianNoise,
+    Identity,
+    Mirror,
+    Orbit,
+    PermutationGroup,
+    QuarterTurns,
+    Rotation,
+    SignFlips,
+    UniformRange,
+    compose,
+    coordinate_swap,
+)
+from orbitgp.posterior.closed_form import solve
+from orbitgp.posterior.inducing import InducingPosterior
+from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
+from orbitgp.training.updates import GradientUpdate, NaturalUpdate
+from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
 
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "RBF",
+    "Affine",
+    "CyclicShifts",
+    "Elbo",
+    "FiniteOrbit",
+    "FunctionOrbit",
+    "Gaussian",
+    "GaussianNoise",
+    "GradientUpdate",
+    "Identity",
+    "InducingPosterior",
+    "InputError",
+    "InvariantGP",
+    "InvariantKernel",
+    "Likelihood",
+    "Mirror",
+    "NaturalUpdate",
+    "NumericalError",
+    "OneHotGaussian",
+    "Orbit",
+    "OrbitGPError",
+    "OrbitSample",
+    "PermutationGroup",
+    "Prediction",
+    "QuarterTurns",
+    "Rotation",
+    "SignFlips",
+    "SufficientStatistics",
+    "UniformRange",
+    "compose",
+    "coordinate_swap",
+    "elbo",
+    "elbo_from_statistics",
+    "greedy_points",
+    "kmeans_points",
+    "mean_pairs",
+    "random_points",
+    "solve",
+    "statistics",
+    "stream_statistics",
+    "unbiased_pairs",
+]

@@ -1,5 +1,7 @@
 """Errors raised on purpose: each names what was given, what was expected and what to do."""
 
+import torch
+
 
 class OrbitGPError(Exception):
     """Base of every error that orbitgp raises on purpose."""
@@ -11,3 +13,12 @@ class InputError(OrbitGPError, ValueError):
 
 class NumericalError(OrbitGPError, ArithmeticError):
     """A matrix that must be positive definite is not."""
+
+
+def refuse_second_derivatives() -> None:
+    """Called in a hand-written gradient, which autograd cannot differentiate once more."""
+    if torch.is_grad_enabled():
+        raise OrbitGPError(
+            "second derivatives (create_graph=True) do not go through orbitgp's own gradients; for "
+            "them, use InvariantKernel with ScaleKernel(RBFKernel()) of gpytorch.kernels"
+        )

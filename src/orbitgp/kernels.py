@@ -3,6 +3,7 @@
 Everything else in the library sees dense tensors only.
 """
 
+import math
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -10,17 +11,32 @@ from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel as Kernel
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch.func import functional_call
 
-from orbitgp.errors import InputError
+from orbitgp.errors import InputError, refuse_second_derivatives
 from orbitgp.values import OrbitSample
 
 
 def covariance(
     kernel: Kernel, left: Float[Tensor, "*B N D"], right: Float[Tensor, "*B M D"]
 ) -> Float[Tensor, "*B N M"]:
-    """k(left, right) as a dense tensor, for any GPyTorch kernel."""
-    return torch.as_tensor(kernel(left, right).to_dense())
+    """k(left, right) as a dense tensor, in the dtype of the points, for any GPyTorch kernel."""
+    parameters = {name: p.to(left.dtype) for name, p in kernel.named_parameters()}
+    return functional_call(
+        _Dense(kernel), {f"kernel.{n}": p for n, p in parameters.items()}, (left, right)
+    )
+
+
+class _Dense(nn.Module):
+    """A kernel evaluated at once: GPyTorch's own evaluation waits until its parameters are back."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__()
+        self.kernel = kernel
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """k(left, right)."""
+        return torch.as_tensor(self.kernel(left, right).to_dense())
 
 
 def variance(kernel: Kernel, points: Float[Tensor, "N D"]) -> Float[Tensor, "N"]:
@@ -49,10 +65,10 @@ class _ScaledGaussian(torch.autograd.Function):
         return values
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
         # T = ∂F/∂K ∘ K:   ∂F/∂(wx) = T wz − (T 1) ∘ wx,   ∂F/∂(wz) = Tᵀ wx − (Tᵀ 1) ∘ wz,
         # ∂F/∂w = (Σ wx ∘ ∂F/∂(wx) + Σ wz ∘ ∂F/∂(wz)) / w,   ∂F/∂log v = Σ T
+        refuse_second_derivatives()
         left, right, w, log_v, values = ctx.saved_tensors
         t = grad * values
         grad_x = torch.matmul(t, right).addcmul_(t.sum(-1, keepdim=True), left, value=-1)
@@ -81,6 +97,11 @@ class RBF(Kernel):
 
     def __init__(self, variance: float = 1.0, lengthscale: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if not (0 < variance < math.inf and 0 < lengthscale < math.inf):
+            raise InputError(
+                "the variance and lengthscale of a kernel must be positive and finite; "
+                f"got {variance:g} and {lengthscale:g}"
+            )
         self.register_parameter("raw_variance", nn.Parameter(torch.zeros(*self.batch_shape, 1, 1)))
         self.register_constraint("raw_variance", Positive())
         self.variance = variance

@@ -53,8 +53,10 @@ class InvariantGP(nn.Module):
         feature_map: nn.Module | None = None,
     ) -> None:
         super().__init__()
+        _check_parts((orbit, Orbit), (kernel, Kernel), (posterior, InducingPosterior))
+        _check_parts((likelihood, Likelihood))
         self.orbit = orbit
-        self.feature_map = feature_map or nn.Flatten()
+        self.feature_map = nn.Flatten() if feature_map is None else feature_map
         self.kernel = kernel
         self.posterior = posterior
         self.likelihood = likelihood
@@ -63,20 +65,18 @@ class InvariantGP(nn.Module):
         self,
         x: Shaped[Tensor, "N *event"],
         num_samples: int | None,
+        *,
         generator: torch.Generator | None,
     ) -> OrbitSample:
-        """φ(x_a) for S draws of each input, or for the whole finite orbit if S is None."""
-        if not x.is_floating_point():
-            raise InputError(
-                f"inputs must be floating point; got {x.dtype}: convert them, as in x.float() / 255"
-            )
-        if num_samples is None:
-            if not isinstance(self.orbit, FiniteOrbit):
-                raise InputError(
-                    f"the orbit ({self.orbit.describe()}) has no end of points to enumerate; "
-                    "give num_samples, such as 32"
-                )
+        """φ(x_a) for S draws of each input; for all of a finite orbit if S ≥ P or S is None."""
+        wanted = math.inf if num_samples is None else num_samples
+        if isinstance(self.orbit, FiniteOrbit) and wanted >= self.orbit.size:
             return self.orbit.enumerate(x).map(self.feature_map)
+        if num_samples is None:
+            raise InputError(
+                f"the orbit ({self.orbit.describe()}) has no end of points to enumerate; "
+                "give num_samples, such as 32"
+            )
         if generator is None:
             raise InputError(
                 "orbit samples are random; pass generator=torch.Generator().manual_seed(0)"
@@ -99,10 +99,12 @@ class InvariantGP(nn.Module):
         """Mean and variance of f at each input, with the Monte-Carlo error of both.
 
         From S samples of each orbit, or exactly from a whole finite orbit if `num_samples` is None.
+        Both errors shrink as 1/√S, the excess of the variance as 1/S: take 32 samples or more.
         """
         factor = self.posterior.prior_factor(self.kernel)
         samples = (
-            self.sample_orbit(batch, num_samples, generator) for batch in x.split(batch_size)
+            self.sample_orbit(batch, num_samples, generator=generator)
+            for batch in x.split(batch_size)
         )
         parts = [self._predict(sample, factor) for sample in samples]
         fields = ("mean", "variance", "mean_error", "variance_error")
@@ -117,7 +119,9 @@ class InvariantGP(nn.Module):
         alpha = torch.linalg.solve_triangular(factor.mT, q.mean, upper=True)
         whitened = solve_rows(factor, kuf.mean(1))
         remaining = torch.stack([whitened - (whitened @ u) @ u.mT for u in q.scale], 1)
-        weights = torch.linalg.solve_triangular(factor, remaining, upper=False, left=False)
+        rows = remaining.flatten(0, 1)
+        weights = torch.linalg.solve_triangular(factor, rows, upper=False, left=False)
+        weights = weights.unflatten(0, remaining.shape[:2])
         values = kuf @ alpha
         shares = kff.mean(2, keepdim=True) - kuf @ weights.mT
         mean, mean_error = _mean_with_error(values, sample)
@@ -140,7 +144,7 @@ class InvariantGP(nn.Module):
         num_samples: int | None = None,
     ) -> Float[Tensor, "K N C"]:
         """Joint draws of f at all inputs from the posterior; (N S)² base covariances."""
-        sample, q = self.sample_orbit(x, num_samples, generator), self.posterior.q
+        sample, q = self.sample_orbit(x, num_samples, generator=generator), self.posterior.q
         factor = self.posterior.prior_factor(self.kernel)
         averages = self.covariances(sample, mean_pairs).mean
         whitened = solve_rows(factor, averages)
@@ -150,6 +154,14 @@ class InvariantGP(nn.Module):
         noise = torch.randn(shape, generator=generator, device=generator.device).to(prior)
         root = torch.stack(roots).expand(shape[2], -1, -1)
         return whitened @ q.mean + torch.einsum("cnm,kmc->knc", root, noise)
+
+
+def _check_parts(*parts: tuple[object, type]) -> None:
+    for part, kind in parts:
+        if not isinstance(part, kind):
+            raise InputError(
+                f"InvariantGP needs a {kind.__module__}.{kind.__qualname__}; got {part!r}"
+            )
 
 
 def _mean_with_error(

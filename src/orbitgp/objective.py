@@ -7,7 +7,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from orbitgp.errors import InputError
-from orbitgp.model import InvariantGP, Weigh, mean_pairs, unbiased_pairs
+from orbitgp.model import InvariantGP, Weigh, unbiased_pairs
 from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
 from orbitgp.posterior.closed_form import statistics as batch_statistics
 from orbitgp.posterior.inducing import kl, moments
@@ -30,7 +30,12 @@ def elbo(
     parameter of the model.
     """
     _check_batch(x, y)
-    sample = model.sample_orbit(x, num_samples, generator)
+    if num_data < len(x):
+        raise InputError(
+            f"num_data counts all the data that a batch is drawn from; got {num_data} for a batch "
+            f"of {len(x)}"
+        )
+    sample = model.sample_orbit(x, num_samples, generator=generator)
     covariances = model.covariances(sample, unbiased_pairs(group_size))
     q, kuu = model.posterior.q, model.posterior.prior_covariance(model.kernel)
     bound = _bound(model, x, y)
@@ -41,7 +46,11 @@ def elbo(
 def elbo_from_statistics(
     model: InvariantGP, statistics: SufficientStatistics, *, num_data: float
 ) -> Elbo:
-    """The bound from statistics, which may come from many batches or machines."""
+    """The bound from statistics, which may come from many batches or machines.
+
+    Take these with `unbiased_pairs`, on draws that did not fit q(u). With `mean_pairs` it would be
+    the bound of another model, whose orbits are the samples.
+    """
     q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
     whole = statistics.scaled_to(num_data)
     return Elbo(expected_log_likelihood(whole, q, factor), kl(q))
@@ -54,11 +63,11 @@ def statistics(
     *,
     num_samples: int | None,
     generator: torch.Generator | None,
-    weigh: Weigh = mean_pairs,
+    weigh: Weigh,
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of a batch; `mean_pairs` serve q(u), `unbiased_pairs` the bound."""
     _check_batch(x, y)
-    sample = model.sample_orbit(x, num_samples, generator)
+    sample = model.sample_orbit(x, num_samples, generator=generator)
     return batch_statistics(model.covariances(sample, weigh), _bound(model, x, y))
 
 
@@ -69,7 +78,7 @@ def stream_statistics(
     *,
     num_samples: int | None,
     generator: torch.Generator | None,
-    weigh: Weigh = mean_pairs,
+    weigh: Weigh,
     memory: int = 2**25,
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of any number of batches (x, y), in memory that does not grow with them.
@@ -81,7 +90,7 @@ def stream_statistics(
         for batch_x, batch_y in batches:
             _check_batch(batch_x, batch_y)
             for x, y in _pieces(model, batch_x, batch_y, num_samples, memory):
-                sample = model.sample_orbit(x, num_samples, generator)
+                sample = model.sample_orbit(x, num_samples, generator=generator)
                 yield model.covariances(sample, weigh), _bound(model, x, y)
 
     return accumulate(parts())
@@ -108,5 +117,7 @@ def _bound(model: InvariantGP, x: Tensor, y: Tensor) -> QuadraticBound:
 
 
 def _check_batch(x: Tensor, y: Tensor) -> None:
-    if len(x) != len(y) or len(x) == 0:
+    if len(x) != len(y):
         raise InputError(f"inputs and targets must pair up; got {len(x)} inputs, {len(y)} targets")
+    if y.is_floating_point() and not torch.isfinite(y).all():
+        raise InputError("targets must be finite; got NaN or infinity among them")

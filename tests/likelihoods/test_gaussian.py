@@ -42,6 +42,7 @@ def test_noise_is_learned_and_keeps_its_floor():
     assert_close(likelihood.noise, torch.tensor([0.3]))
     likelihood.quadratic_bound(torch.zeros(3, 1), torch.ones(3, 1)).constant.sum().backward()
     assert likelihood.raw_noise.grad != 0
+    assert_close(Gaussian(1e4).noise, torch.tensor([1e4]))
     likelihood.raw_noise.data.fill_(-1000)
     assert likelihood.noise > 0
 
@@ -106,6 +107,9 @@ def test_uncertainty_softens_probabilities():
             lambda: Gaussian([0.1, 0.2]).quadratic_bound(torch.ones(2, 3), torch.ones(2, 3)),
             "one for each",
         ),
+        (lambda: Gaussian().quadratic_bound(torch.ones(2, 1), torch.ones(2, 1, 1)), "N, C"),
+        (lambda: Gaussian().quadratic_bound(torch.ones(2, 1), torch.ones(2).long()), "floating"),
+        (lambda: OneHotGaussian(1), "at least 2"),
         (lambda: OneHotGaussian(3).encode(torch.tensor([0, 3])), "0 … 2"),
         (lambda: OneHotGaussian(3).encode(torch.tensor([-1, 0])), "0 … 2"),
         (lambda: OneHotGaussian(3).quadratic_bound(torch.ones(2, 1), torch.ones(2)), "integers"),

@@ -248,6 +248,37 @@ def test_compose_is_finite_only_if_all_parts_are():
         compose(Mirror())
 
 
+def test_a_finite_size_alone_does_not_make_a_finite_orbit(generator):
+    """An orbit of a user's own that is no FiniteOrbit is drawn from, never left out."""
+
+    class Coin(Orbit):
+        size = 2
+
+        def transform(self, x, noise):
+            return x.unsqueeze(1) * torch.where(noise > 0.5, 1.0, -1.0)
+
+        def describe(self):
+            return "coin"
+
+    orbit = compose(Coin(), Mirror())
+    assert isinstance(orbit, Composition)
+    assert orbit.describe() == "coin, then mirror along axis −1"
+
+
+def test_point_numbers_survive_half_precision(generator):
+    orbit, x = CyclicShifts(784), torch.arange(784.0)[None]
+    points = orbit.sample(x.bfloat16(), 784, generator=generator).points
+    assert len(points[0, :, 0].unique()) == len(x.bfloat16().unique())
+    assert_close(points.double().sum(2), x.bfloat16().double().sum().expand(1, 784))
+
+
+def test_user_functions_may_work_in_place(generator):
+    x = torch.ones(3, 4)
+    orbit = FunctionOrbit(lambda x, p: x.mul_(2) + p, UniformRange(-0.1, 0.1))
+    orbit.sample(x, 1, generator=generator)
+    assert (x == 1).all()
+
+
 def test_composition_applies_the_first_first(generator):
     x = inputs((4,), generator)
     shift, flip = CyclicShifts(4), SignFlips(0)
@@ -275,6 +306,26 @@ def test_composition_applies_the_first_first(generator):
                 torch.zeros(1, 3), 2, generator=g
             ),
             "event_shape",
+        ),
+        (lambda g: Affine([-0.1] * 5), "six parameters"),
+        (lambda g: Rotation(-30, 30), "radians"),
+        (lambda g: Mirror(-2).enumerate(torch.zeros(1, 3)), "no axis"),
+        (lambda g: CyclicShifts(3, dim=4).enumerate(torch.zeros(1, 3)), "no axis"),
+        (lambda g: SignFlips(9).enumerate(torch.zeros(1, 3)), "that have them"),
+        (lambda g: SignFlips(0).enumerate(torch.zeros(1, 3, 3)), "that have them"),
+        (lambda g: coordinate_swap(0, 5, 2), "two different coordinates"),
+        (lambda g: coordinate_swap(1, 1, 2), "two different coordinates"),
+        (lambda g: Rotation().sample(torch.zeros(2, 5, 5).long(), 2, generator=g), "floating"),
+        (lambda g: Mirror().enumerate(torch.zeros(3)), r"x\[:, None\]"),
+        (lambda g: Mirror().enumerate(torch.full((2, 3), math.nan)), "6 values that are NaN"),
+        (lambda g: Rotation().sample(torch.zeros(2, 5, 5), 0, generator=g), "at least 1"),
+        (lambda g: FunctionOrbit(brighten, Mirror()), "takes a UniformRange"),
+        (lambda g: FunctionOrbit(brighten, UniformRange(-1, 1), names="gain"), "list"),
+        (
+            lambda g: FunctionOrbit(lambda x, p: x + p.detach(), UniformRange(-1, 1)).sample(
+                torch.zeros(1, 3), 2, generator=g
+            ),
+            "differentiate",
         ),
         (lambda g: GaussianNoise(0.0, event_shape=(2,)), "learnable=False"),
         (lambda g: GaussianNoise(-1.0, event_shape=(2,)), "≥ 0"),

@@ -66,6 +66,21 @@ def test_single_ends_freeze(generator):
     assert ranges.low[0] == 0
 
 
+def test_no_optimiser_moves_a_frozen_end():
+    orbit = Rotation(-0.5, 0.3, learn_low=False)
+    full = Rotation.full()
+    assert not any(parameter.requires_grad for parameter in full.parameters())
+    optimizer = torch.optim.AdamW([*orbit.parameters(), *full.parameters()], 0.1, weight_decay=0.1)
+    before = orbit.ranges.high.item()
+    for _ in range(20):
+        optimizer.zero_grad()
+        (orbit.ranges.high.sum() + orbit.ranges.low.sum()).backward()
+        optimizer.step()
+    assert orbit.ranges.low.item() == -0.5
+    assert orbit.ranges.high.item() != before
+    assert full.describe() == "rotation −180° … +180°"
+
+
 def test_symmetric_ends_are_tied():
     ranges = UniformRange(-0.2, 0.2, symmetric=True)
     ranges.raw.data += 1
@@ -78,6 +93,10 @@ def test_prior_is_that_of_the_learned_widths():
     expected = HalfNormal(torch.tensor(0.1)).log_prob(torch.tensor(0.25))
     assert_close(orbit.log_prior(), expected)
     assert Rotation().log_prior() == 0
+    frozen = Rotation(
+        0.0, 0.25, learn_low=False, prior=torch.distributions.LogNormal(0.0, torch.tensor(1.0))
+    )
+    assert torch.isfinite(frozen.log_prior())
     six = Affine(-0.1, 0.2, prior=Exponential(torch.tensor(3.0)))
     assert_close(six.log_prior(), torch.tensor(12 * math.log(3) - 3 * 6 * 0.3))
 
@@ -101,6 +120,8 @@ def test_words():
         ({"low": -0.1, "high": math.nan}, "finite"),
         ({"low": 0.0, "high": 0.2}, "learn_low=False"),
         ({"low": -0.1, "high": 0.2, "symmetric": True}, "low = −high"),
+        ({"low": [-0.1, -0.2], "high": [0.1, 0.2, 0.3]}, "give 1 or 3"),
+        ({"low": [-0.1, -0.2], "high": 0.1, "learn_low": [True] * 3}, "give 1 or 2"),
     ],
 )
 def test_bad_ranges_say_what_to_do(arguments, message):

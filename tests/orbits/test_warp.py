@@ -83,7 +83,23 @@ def test_matrix_is_the_inverse_of_the_movement(generator):
     )
     matrix = affine_matrix(parameters)
     assert_close(matrix[:, :2] @ movement, torch.eye(2))
-    assert_close(matrix[:, :2] @ torch.tensor([tx, ty]), -matrix[:, 2])
+    assert_close(matrix[:, 2], torch.tensor([tx, ty]))
+
+
+@pytest.mark.parametrize("angle", [0.0, 45.0, 90.0])
+def test_shifts_do_not_depend_on_the_turn_on_oblong_images(angle):
+    y, x = torch.meshgrid(torch.arange(30.0) - 14.5, torch.arange(60.0) - 29.5, indexing="ij")
+    blob = torch.exp(-(x**2 + y**2) / 4)[None]
+    moved = warped(blob, math.radians(angle), 0.0, 0, 0, 0.2, -0.4)[0]  # 6 pixels right, 6 up
+    centre = [(moved * axis).sum().item() / moved.sum().item() for axis in (x, y)]
+    assert centre == pytest.approx([6.0, -6.0], abs=1e-3)
+
+
+def test_float64_images_are_read_in_float64(generator):
+    torch.set_default_dtype(torch.float32)
+    image = torch.rand(1, 7, 7, generator=generator, dtype=torch.float64)
+    still = warp(image, affine_matrix(torch.zeros(1, 1, 6)))
+    assert_close(still[:, 0], image)
 
 
 def test_each_input_and_sample_has_its_own_matrix(generator):

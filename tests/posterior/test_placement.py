@@ -72,3 +72,14 @@ def test_impossible_numbers_are_refused(num_points, generator):
         random_points(candidates, num_points, generator=generator)
     with pytest.raises(InputError, match="1 to 5"):
         greedy_points(candidates, num_points, RBF())
+
+
+@pytest.mark.parametrize("bad", [torch.zeros(5, 2, 2), torch.zeros(5, 2).byte()])
+def test_candidates_of_the_wrong_kind_are_refused(bad, generator):
+    for place in (
+        lambda: random_points(bad, 2, generator=generator),
+        lambda: kmeans_points(bad, 2, generator=generator),
+        lambda: greedy_points(bad, 2, RBF()),
+    ):
+        with pytest.raises(InputError, match=r"x.float\(\).flatten\(1\)"):
+            place()

@@ -9,6 +9,7 @@ from orbitgp import (
     InducingPosterior,
     InvariantGP,
     NaturalUpdate,
+    NumericalError,
     Rotation,
     elbo,
 )
@@ -56,6 +57,17 @@ def test_natural_update_is_better_than_the_prior_and_no_worse_twice(generator):
     assert once > before + 10
     NaturalUpdate(model, 40, num_samples=64, generator=generator, step_size=0.5).step(x, y)
     assert bound(model, x, y) > once - 1
+
+
+def test_a_bound_that_is_not_finite_moves_nothing(generator):
+    model, x, y = model_and_data(generator)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    update = GradientUpdate(
+        model, torch.optim.Adam(model.parameters(), 0.1), 40, num_samples=2, generator=generator
+    )
+    with pytest.raises(NumericalError, match="no step was taken"):
+        update.step(x, y * 1e200)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_gradient_update_includes_the_prior_of_the_ranges(generator):

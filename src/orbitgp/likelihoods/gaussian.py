@@ -12,11 +12,15 @@ from torch.special import log_ndtr
 
 from orbitgp.errors import InputError
 from orbitgp.likelihoods.base import Likelihood
+from orbitgp.positive import inverse_softplus
 from orbitgp.values import Prediction, QuadraticBound
 
 NOISE_FLOOR = 1e-6
 """Smallest noise variance, so that a perfect fit does not divide by 0."""
 
+
+NUM_NODES = 64
+"""Of the quadrature for class probabilities."""
 
 MAX_ENTRIES = 2**22
 """Numbers held at once while class probabilities are computed: inputs × classes²."""
@@ -35,18 +39,22 @@ class Gaussian(Likelihood):
             raise InputError(
                 f"noise variances must be finite and above {NOISE_FLOOR}; got {variances.tolist()}"
             )
-        self.raw_noise = nn.Parameter(torch.log(torch.expm1(variances - NOISE_FLOOR)))
+        self.raw_noise = nn.Parameter(inverse_softplus(variances - NOISE_FLOOR))
 
     @property
     def noise(self) -> Float[Tensor, "R"]:
         """σ², in float64."""
-        return NOISE_FLOOR + softplus(self.raw_noise)
+        return NOISE_FLOOR + softplus(self.raw_noise.double())
 
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
     ) -> QuadraticBound:
         """Exact, for targets [N] or [N, C]."""
         del x
+        if y.ndim not in (1, 2) or not y.is_floating_point():
+            raise InputError(
+                f"targets must be floating point [N] or [N, C]; got {y.dtype} {list(y.shape)}"
+            )
         return self._bound(y.unsqueeze(1) if y.ndim == 1 else y)
 
     def _bound(self, targets: Float[Tensor, "N C"]) -> QuadraticBound:
@@ -69,6 +77,8 @@ class OneHotGaussian(Gaussian):
 
     def __init__(self, num_classes: int, noise: float = 0.05) -> None:
         super().__init__(noise)
+        if num_classes < 2:
+            raise InputError(f"classes are at least 2; got {num_classes}")
         self.num_classes = num_classes
 
     def quadratic_bound(
@@ -91,6 +101,7 @@ class OneHotGaussian(Gaussian):
             )
         return one_hot(labels.long(), self.num_classes).double()
 
+    @torch.no_grad()
     def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
         """p(class k | data): how probable it is that a new code y has its largest entry at k.
 
@@ -108,7 +119,7 @@ def _largest_entry(
     mean: Float[Tensor, "N C"], spread: Float[Tensor, "N C"]
 ) -> Float[Tensor, "N C"]:
     """p(argmax_c y_c = k) for independent y_c ~ N(mean_c, spread_c²)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(32)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NUM_NODES)
     log_terms = []
     for node, weight in zip(nodes, weights, strict=True):
         value = mean + spread * float(node)

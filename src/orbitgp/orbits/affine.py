@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.functional import pad
 
+from orbitgp.errors import InputError
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import Ends, Flags, UniformRange
 from orbitgp.orbits.warp import affine_matrix, warp
@@ -73,6 +74,11 @@ class Rotation(Orbit):
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()
+        if max(abs(low), abs(high)) > math.pi + 1e-6:
+            raise InputError(
+                f"angles are in radians and at most π; got {low:g} … {high:g}: for degrees, use "
+                "math.radians"
+            )
         self.ranges = UniformRange(
             low,
             high,
@@ -100,7 +106,12 @@ class Rotation(Orbit):
 
 
 def _six(ends: Ends) -> Sequence[float]:
-    return list(ends) if isinstance(ends, Sequence) else [ends] * 6
+    six = list(ends) if isinstance(ends, Sequence) else [ends] * 6
+    if len(six) != 6:
+        raise InputError(
+            f"an affine range has six parameters, {', '.join(Affine.names)}; got {len(six)} values"
+        )
+    return six
 
 
 def _words(name: str, value: float) -> str:

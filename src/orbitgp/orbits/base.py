@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
@@ -13,8 +13,25 @@ from orbitgp.values import OrbitSample
 
 
 def repeat(x: Float[Tensor, "N *event"], num_samples: int) -> Float[Tensor, "NS *event"]:
-    """Each input S times in a row."""
-    return x.unsqueeze(1).expand(-1, num_samples, *x.shape[1:]).flatten(0, 1)
+    """Each input S times in a row, as a copy that may be changed."""
+    return x.repeat_interleave(num_samples, 0)
+
+
+def check_inputs(x: Shaped[Tensor, "*N_event"]) -> None:
+    """Inputs that no model can use are refused before any work is done."""
+    if x.ndim < 2:
+        raise InputError(
+            f"inputs must be [N, ...]; got {list(x.shape)}: for one number each, pass x[:, None]"
+        )
+    if not x.is_floating_point():
+        raise InputError(
+            f"inputs must be floating point; got {x.dtype}: convert them, as in x.float() / 255"
+        )
+    if len(x) == 0 or not torch.isfinite(x).all():
+        raise InputError(
+            f"inputs must be finite, and at least one; got {list(x.shape)} with "
+            f"{int((~torch.isfinite(x)).sum())} values that are NaN or infinite"
+        )
 
 
 class Orbit(nn.Module, ABC):
@@ -48,10 +65,13 @@ class Orbit(nn.Module, ABC):
         return torch.rand(shape, generator=generator, device=generator.device)
 
     def sample(
-        self, x: Float[Tensor, "N *event"], num_samples: int, *, generator: torch.Generator
+        self, x: Shaped[Tensor, "*N_event"], num_samples: int, *, generator: torch.Generator
     ) -> OrbitSample:
         """S points of the orbit of each input."""
-        noise = self.noise(len(x), num_samples, generator=generator).to(x)
+        check_inputs(x)
+        if num_samples < 1:
+            raise InputError(f"num_samples must be at least 1; got {num_samples}")
+        noise = self.noise(len(x), num_samples, generator=generator).to(x.device)
         return OrbitSample(self.transform(x, noise), self.size)
 
     def log_prior(self) -> Float[Tensor, ""]:
@@ -78,7 +98,7 @@ class FiniteOrbit(Orbit):
     ) -> Float[Tensor, "N S 1"]:
         """Numbers of S different points, uniform over subsets, in random order."""
         index = distinct_integers(num_inputs, num_samples, int(self.size), generator=generator)
-        return index.unsqueeze(-1).to(torch.get_default_dtype())
+        return index.unsqueeze(-1).float()
 
     def transform(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
@@ -86,8 +106,9 @@ class FiniteOrbit(Orbit):
         """The points that the noise numbers."""
         return self.act(x, noise.squeeze(-1).long())
 
-    def enumerate(self, x: Float[Tensor, "N *event"]) -> OrbitSample:
+    def enumerate(self, x: Shaped[Tensor, "*N_event"]) -> OrbitSample:
         """Every point of the orbit of every input."""
+        check_inputs(x)
         index = torch.arange(int(self.size), device=x.device).expand(len(x), -1)
         return OrbitSample(self.act(x, index), self.size)
 

@@ -18,9 +18,10 @@ def compose(*orbits: Orbit) -> Orbit:
     """Apply the orbits in turn, the first one first; finite if all are, and not too large."""
     if len(orbits) < 2:
         raise InputError(f"composition takes at least two orbits; got {len(orbits)}")
-    if math.prod(orbit.size for orbit in orbits) > MAX_FINITE_SIZE:
+    finite = [orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)]
+    if len(finite) < len(orbits) or math.prod(o.size for o in finite) > MAX_FINITE_SIZE:
         return Composition(orbits)
-    return FiniteComposition([orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)])
+    return FiniteComposition(finite)
 
 
 class Composition(Orbit):
@@ -67,7 +68,7 @@ class FiniteComposition(FiniteOrbit):
         digits, rest = [], index
         for part in _parts(self):
             size = int(part.size)
-            digits.append((rest % size).unsqueeze(-1).to(torch.get_default_dtype()))
+            digits.append((rest % size).unsqueeze(-1).float())
             rest = rest // size
         return _in_turn(_parts(self), x, digits)
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import Orbit, repeat
@@ -14,17 +15,27 @@ class FunctionOrbit(Orbit):
     """x_a = function(x, φ) with φ ~ Unif(low, high), the ranges learned through the function.
 
     `function` maps inputs [B, *event] and parameters [B, K] to [B, *event], with torch operations
-    that are differentiable in the parameters, and is the identity at φ = 0.
+    that are differentiable in the parameters, and is the identity at φ = 0:
+
+        def louder(x, gain):  # series [B, T], gain [B, 1]
+            return x * torch.exp(gain)
+
+        orbit = FunctionOrbit(louder, UniformRange(-0.1, 0.1), names=["gain"])
     """
 
     def __init__(
         self,
         function: Callable[[Tensor, Tensor], Tensor],
-        ranges: UniformRange,
+        ranges: nn.Module,
         *,
         names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(ranges, UniformRange) or isinstance(names, str):
+            raise InputError(
+                "FunctionOrbit takes a UniformRange, such as UniformRange(-0.1, 0.1), and a list "
+                f"of names; got {type(ranges).__name__} and {type(names).__name__}"
+            )
         self.function = function
         self.ranges = ranges
         self.noise_size = len(ranges.high)
@@ -39,11 +50,20 @@ class FunctionOrbit(Orbit):
     ) -> Float[Tensor, "N S *event"]:
         """The function applied to each input with each draw of its parameters."""
         inputs = repeat(x, noise.shape[1])
-        outputs = self.function(inputs, self.ranges.rsample(noise).flatten(0, 1))
-        if outputs.shape != inputs.shape:
+        parameters = self.ranges.rsample(noise).to(x.dtype)
+        outputs = self.function(inputs, parameters.flatten(0, 1))
+        if not isinstance(outputs, Tensor) or outputs.shape != inputs.shape:
+            given = list(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
             raise InputError(
-                f"the orbit's function turned inputs {list(inputs.shape)} into "
-                f"{list(outputs.shape)}; it must keep the shape"
+                f"the orbit's function turned inputs {list(inputs.shape)} into {given}; it takes "
+                f"inputs [B, *event] with parameters [B, {self.noise_size}], and must return a "
+                "tensor and keep the shape"
+            )
+        if torch.is_grad_enabled() and self.ranges.learned.any() and not outputs.requires_grad:
+            raise InputError(
+                "torch cannot differentiate the outcome of the orbit's function in its parameters, "
+                "so the range cannot be learned; use torch operations throughout, or "
+                "freeze the range with learn_low=False, learn_high=False"
             )
         return outputs.unflatten(0, noise.shape[:2])
 

@@ -33,6 +33,13 @@ class CoordinatePermutations(FiniteOrbit):
         return x.flatten(1).gather(1, gather).unflatten(1, (index.shape[1], *x.shape[1:]))
 
 
+def _length(event_shape: torch.Size, dim: int) -> int:
+    """The positions along one axis of an input."""
+    if not -len(event_shape) <= dim < len(event_shape):
+        raise InputError(f"inputs of shape {list(event_shape)} have no axis {dim}")
+    return event_shape[dim]
+
+
 def _numbered(event_shape: torch.Size) -> Int[Tensor, "*event"]:
     return torch.arange(event_shape.numel()).reshape(event_shape)
 
@@ -55,7 +62,7 @@ class PermutationGroup(CoordinatePermutations):
     def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
         """The numbered input, permuted along its axis."""
         length = self.elements.shape[1]
-        if event_shape[self.dim] != length:
+        if _length(event_shape, self.dim) != length:
             raise InputError(
                 f"these permutations move {length} positions, but axis {self.dim} of an input of "
                 f"shape {list(event_shape)} has {event_shape[self.dim]}"
@@ -74,6 +81,11 @@ class PermutationGroup(CoordinatePermutations):
 
 def coordinate_swap(first: int, second: int, num_coordinates: int) -> PermutationGroup:
     """The group of two that exchanges two coordinates of [N, D]."""
+    if first == second or not {first, second} <= set(range(num_coordinates)):
+        raise InputError(
+            f"a swap needs two different coordinates among 0 … {num_coordinates - 1}; "
+            f"got {first} and {second}"
+        )
     order = list(range(num_coordinates))
     order[first], order[second] = order[second], order[first]
     return PermutationGroup(order)
@@ -136,6 +148,7 @@ class Mirror(CoordinatePermutations):
 
     def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
         """The numbered input and its mirror image."""
+        _length(event_shape, self.dim)
         numbered = _numbered(event_shape)
         return torch.stack([numbered, numbered.flip(self.dim)])
 
@@ -159,7 +172,7 @@ class CyclicShifts(CoordinatePermutations):
 
     def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
         """The numbered input, shifted."""
-        if event_shape[self.dim] != self.length:
+        if _length(event_shape, self.dim) != self.length:
             raise InputError(
                 f"these shifts are for {self.length} positions, but axis {self.dim} of an input of "
                 f"shape {list(event_shape)} has {event_shape[self.dim]}"
@@ -189,8 +202,15 @@ class SignFlips(FiniteOrbit):
         bits = torch.arange(int(self.size))[:, None] >> torch.arange(len(coordinates)) & 1
         self.register_buffer("signs", (1 - 2 * bits).to(torch.get_default_dtype()))
 
-    def act(self, x: Float[Tensor, "N D"], index: Int[Tensor, "N S"]) -> Float[Tensor, "N S D"]:
+    def act(
+        self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]
+    ) -> Float[Tensor, "N S *event"]:
         """Inputs with flipped signs."""
+        if x.ndim != 2 or not set(self.coordinates) <= set(range(x.shape[1])):
+            raise InputError(
+                f"sign flips of coordinates {list(self.coordinates)} need inputs [N, D] that have "
+                f"them; got {list(x.shape)}"
+            )
         table = torch.ones(int(self.size), x.shape[1], dtype=x.dtype, device=x.device)
         table[:, list(self.coordinates)] = self.signs.to(x)
         return x.unsqueeze(1) * table[index]

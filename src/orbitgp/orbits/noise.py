@@ -7,7 +7,7 @@ from torch.nn.functional import softplus
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.ranges import inverse_softplus
+from orbitgp.positive import inverse_softplus
 
 
 class GaussianNoise(Orbit):
@@ -33,14 +33,16 @@ class GaussianNoise(Orbit):
                 "a scale of exactly 0 cannot be learned, since its gradient is 0 there; start at a "
                 "small value such as 0.01, or pass learnable=False"
             )
-        self.raw_scale = nn.Parameter(inverse_softplus(scale), requires_grad=learnable)
+        raw = inverse_softplus(scale) if learnable else scale
+        self.raw_scale = nn.Parameter(raw, requires_grad=learnable)
+        self.learnable = learnable
         self.event_shape = torch.Size(event_shape)
         self.noise_size = self.event_shape.numel()
 
     @property
     def scale(self) -> Float[Tensor, "*event"]:
         """s ≥ 0."""
-        return softplus(self.raw_scale)
+        return softplus(self.raw_scale) if self.learnable else self.raw_scale
 
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator
@@ -58,7 +60,7 @@ class GaussianNoise(Orbit):
                 f"this noise was made for inputs of shape {list(self.event_shape)}; "
                 f"got {list(x.shape[1:])}: pass event_shape={tuple(x.shape[1:])}"
             )
-        return x.unsqueeze(1) + self.scale.to(x) * noise.unflatten(-1, self.event_shape)
+        return x.unsqueeze(1) + self.scale.to(x) * noise.to(x).unflatten(-1, self.event_shape)
 
     def describe(self) -> str:
         """In words."""

@@ -3,21 +3,16 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.nn.functional import softplus
 
 from orbitgp.errors import InputError
+from orbitgp.positive import inverse_softplus
 
 Ends = float | Sequence[float]
 Flags = bool | Sequence[bool]
-
-
-def inverse_softplus(value: Float[Tensor, "*K"]) -> Float[Tensor, "*K"]:
-    """The raw parameter whose softplus is `value`; −∞ for 0."""
-    # log(eᵛ − 1) = v + log(1 − e⁻ᵛ)
-    return value + torch.log(-torch.expm1(-value))
 
 
 class UniformRange(nn.Module):
@@ -28,8 +23,8 @@ class UniformRange(nn.Module):
     widths |low| and |high| of the ends that are learned.
     """
 
-    raw: Tensor
     learned: Bool[Tensor, "E K"]
+    frozen: Float[Tensor, "E K"]
 
     def __init__(
         self,
@@ -42,25 +37,31 @@ class UniformRange(nn.Module):
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()
-        lower, upper = torch.broadcast_tensors(_vector(low), _vector(high))
+        lower, upper = _vector(low), _vector(high)
+        size = max(len(lower), len(upper))
+        lower, upper = _expand(lower, size, "low"), _expand(upper, size, "high")
         _check_ends(lower, upper, symmetric)
         widths = torch.stack([upper] if symmetric else [-lower, upper])
-        flags = [learn_high] if symmetric else [learn_low, learn_high]
-        learned = torch.stack([torch.as_tensor(flag).expand(upper.shape) for flag in flags])
+        flags = {"learn_low": learn_low, "learn_high": learn_high}
+        masks = [_expand(torch.as_tensor(f).reshape(-1), size, name) for name, f in flags.items()]
+        learned = torch.stack([masks[0] & masks[1]] if symmetric else masks)
         if ((widths == 0) & learned).any():
             raise InputError(
                 "an end of a range that starts at exactly 0 cannot be learned, since its gradient "
                 "is 0 there; start at a small value such as 0.01, or freeze it with "
                 "learn_low=False or learn_high=False"
             )
-        self.raw = nn.Parameter(inverse_softplus(widths))
-        self.register_buffer("learned", learned.clone())
+        # a frozen end is no part of the parameter's meaning, so no optimiser can move it
+        start = torch.where(learned, widths, torch.ones_like(widths))
+        self.raw = nn.Parameter(inverse_softplus(start), requires_grad=bool(learned.any()))
+        self.register_buffer("frozen", widths)
+        self.register_buffer("learned", learned)
         self.prior = prior
 
     @property
     def widths(self) -> Float[Tensor, "E K"]:
         """|low| and |high|, each [K]; one row if they are tied."""
-        return softplus(torch.where(self.learned, self.raw, self.raw.detach()))
+        return torch.where(self.learned, softplus(self.raw), self.frozen)
 
     @property
     def low(self) -> Float[Tensor, "K"]:
@@ -81,23 +82,30 @@ class UniformRange(nn.Module):
         """Log density of the learned widths under the prior; 0 without one."""
         if self.prior is None:
             return self.raw.new_zeros(())
-        log_density = self.prior.log_prob(self.widths)
-        return torch.where(self.learned, log_density, torch.zeros_like(log_density)).sum()
+        return self.prior.log_prob(self.widths[self.learned]).sum()
 
 
 def _vector(ends: Ends) -> Float[Tensor, "K"]:
     return torch.as_tensor(ends, dtype=torch.get_default_dtype()).reshape(-1)
 
 
+def _expand(values: Shaped[Tensor, "L"], size: int, name: str) -> Shaped[Tensor, "K"]:
+    if len(values) not in (1, size):
+        raise InputError(
+            f"{name} has {len(values)} entries for {size} parameters; give 1 or {size}"
+        )
+    return values.expand(size)
+
+
 def _check_ends(low: Tensor, high: Tensor, symmetric: bool) -> None:
+    given = f"low {_listed(low)}, high {_listed(high)}"
     if not (torch.isfinite(low).all() and torch.isfinite(high).all()):
-        raise InputError(f"range ends must be finite; got low={low.tolist()}, high={high.tolist()}")
+        raise InputError(f"range ends must be finite; got {given}")
     if (low > 0).any() or (high < 0).any():
-        raise InputError(
-            f"a range must contain the identity, 0: got low={low.tolist()}, high={high.tolist()}; "
-            "give low ≤ 0 ≤ high"
-        )
+        raise InputError(f"a range must contain the identity, 0; got {given}: give low ≤ 0 ≤ high")
     if symmetric and not torch.equal(-low, high):
-        raise InputError(
-            f"a symmetric range needs low = −high; got low={low.tolist()}, high={high.tolist()}"
-        )
+        raise InputError(f"a symmetric range needs low = −high; got {given}")
+
+
+def _listed(ends: Tensor) -> str:
+    return "[" + ", ".join(f"{end:g}" for end in ends.tolist()) + "]"

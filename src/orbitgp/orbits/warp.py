@@ -13,21 +13,22 @@ from orbitgp.errors import InputError
 
 
 def affine_matrix(parameters: Float[Tensor, "*B 6"]) -> Float[Tensor, "*B 2 3"]:
-    """Where to read each pixel: (rotation, log-scale x, log-scale y, shear, shift x, shift y).
+    """Where to read each pixel, for (rotation, log-scale x, log-scale y, shear, shifts x, y).
 
     The content moves by p ↦ R(θ) H(h) diag(eˢˣ, eˢʸ) p + t: scaled, sheared (x += h y), turned
     counter-clockwise as displayed, shifted right and down. A value is read where it came from,
 
-        p ↦ diag(e⁻ˢˣ, e⁻ˢʸ) H(−h) R(−θ) (p − t).
+        p ↦ A (p − t),   A = diag(e⁻ˢˣ, e⁻ˢʸ) H(−h) R(−θ),
+
+    and what is returned is [A | t].
     """
-    angle, log_sx, log_sy, shear, tx, ty = parameters.unbind(-1)
+    angle, log_sx, log_sy, shear, shift_x, shift_y = parameters.unbind(-1)
     cos, sin = torch.cos(angle), torch.sin(angle)
     # R(−θ) with y down: (x, y) ↦ (cos x − sin y, sin x + cos y)
     inverse_sx, inverse_sy = torch.exp(-log_sx), torch.exp(-log_sy)
     a, b = inverse_sx * (cos - shear * sin), -inverse_sx * (sin + shear * cos)
     c, d = inverse_sy * sin, inverse_sy * cos
-    rows = [a, b, -(a * tx + b * ty), c, d, -(c * tx + d * ty)]
-    return torch.stack(rows, -1).unflatten(-1, (2, 3))
+    return torch.stack([a, b, shift_x, c, d, shift_y], -1).unflatten(-1, (2, 3))
 
 
 def warp(
@@ -40,7 +41,7 @@ def warp(
         )
     height, width = images.shape[-2:]
     num_inputs, num_samples = matrices.shape[:2]
-    grid = matrices.flatten(2) @ _grid_basis(images)
+    grid = _entries(matrices.to(images.dtype), height / width) @ _grid_basis(images)
     # the samples of an image lie under one another in one tall grid: the image is never copied
     tall = grid.reshape(num_inputs, num_samples * height, width, 2)
     stacked = images.reshape(num_inputs, -1, height, width)
@@ -49,17 +50,22 @@ def warp(
     return samples.reshape(num_inputs, num_samples, *images.shape[1:])
 
 
+def _entries(matrices: Float[Tensor, "N S 2 3"], aspect: float) -> Float[Tensor, "N S 6"]:
+    """[A | −A t] in half-widths and half-heights, so that circles stay circles if they differ."""
+    scale = matrices.new_tensor([[1, aspect], [1 / aspect, 1]])
+    linear = matrices[..., :2] * scale
+    return torch.cat([linear, -(linear @ matrices[..., 2:])], -1).flatten(2)
+
+
 def _grid_basis(images: Tensor) -> Float[Tensor, "6 HW2"]:
     """What each entry of a 2×3 matrix adds to the (x, y) of every pixel: grid = entries · basis.
 
     Written as one product so that the grid comes out in the order that `grid_sample` reads.
     """
-    height, width = images.shape[-2:]
-    axes = [(torch.arange(n, device=images.device) * 2 + 1) / n - 1 for n in (height, width)]
+    options = {"dtype": images.dtype, "device": images.device}
+    axes = [(torch.arange(n, **options) * 2 + 1) / n - 1 for n in images.shape[-2:]]
     y, x = (axis.flatten() for axis in torch.meshgrid(*axes, indexing="ij"))
-    # across axes of different length the matrix acts on pixels, so that circles stay circles
-    to_x = torch.stack([x, y * (height / width), torch.ones_like(x)])
-    to_y = torch.stack([x * (width / height), y, torch.ones_like(y)])
-    nothing = torch.zeros_like(to_x)
-    rows = [torch.stack([to_x, nothing], -1), torch.stack([nothing, to_y], -1)]
-    return torch.cat(rows).flatten(1).to(images.dtype)
+    terms = torch.stack([x, y, torch.ones_like(x)])
+    nothing = torch.zeros_like(terms)
+    rows = [torch.stack([terms, nothing], -1), torch.stack([nothing, terms], -1)]
+    return torch.cat(rows).flatten(1)

@@ -5,9 +5,8 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from orbitgp.errors import NumericalError
+from orbitgp.errors import NumericalError, refuse_second_derivatives
 
 
 def cholesky(matrix: Float[Tensor, "*R M M"], name: str) -> Float[Tensor, "*R M M"]:
@@ -49,8 +48,8 @@ class _AddJitter(torch.autograd.Function):
         return result
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # pyright: ignore
+        refuse_second_derivatives()
         result = grad.clone()
         result.diagonal().add_(ctx.relative * grad.diagonal().mean())
         return result, None
@@ -80,8 +79,8 @@ class _WhitenRows(torch.autograd.Function):
         return whitened
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore
+        refuse_second_derivatives()
         factor, whitened = ctx.saved_tensors
         grad_rows = torch.linalg.solve_triangular(factor, grad, upper=False, left=False)
         inner = torch.matmul(grad.mT, whitened).tril_().neg_()

@@ -63,15 +63,15 @@ def expected_log_likelihood(
     prior_factor: Float[Tensor, "M M"],
 ) -> Float[Tensor, ""]:
     """c + tr(αᵀP) − ½ [tr(W Q) + κ C],  α = L⁻ᵀ m̃,  W = ααᵀ + C L⁻ᵀ(S̃ − I)L⁻¹."""
-    num_outputs = q.mean.shape[1]
     alpha = torch.linalg.solve_triangular(prior_factor.mT, q.mean, upper=True)
-    whitened = whiten(prior_factor, statistics.gram)
-    traces = (q.scale * (whitened @ q.scale)).sum() - whitened.diagonal(dim1=1, dim2=2).sum()
+    fit = statistics.constant + (alpha * statistics.linear).sum()
     mean_square = (alpha * _multiply(statistics.gram, alpha)).sum()
-    per_output = num_outputs / len(q.scale) * (traces + statistics.variance.sum())
-    return (
-        statistics.constant + (alpha * statistics.linear).sum() - 0.5 * (mean_square + per_output)
-    )
+    # for each output κ + tr(S̃B) − tr B, B = L⁻¹QL⁻ᵀ; S̃ and B may each be shared by all of them
+    whitened = whiten(prior_factor, statistics.gram)
+    explained = whitened.diagonal(dim1=1, dim2=2).sum(1)
+    retained = (q.scale * (whitened @ q.scale)).sum((1, 2))
+    variance = (statistics.variance - explained + retained).expand(q.mean.shape[1]).sum()
+    return fit - 0.5 * (mean_square + variance)
 
 
 def natural_step(
@@ -87,11 +87,10 @@ def natural_step(
     """
     if not 0 < step_size <= 1:
         raise InputError(f"the size of a natural step lies in (0, 1]; got {step_size}")
-    optimal = whiten(prior_factor, statistics.gram)
-    optimal.diagonal(dim1=1, dim2=2).add_(1)
+    identity = torch.eye(len(prior_factor)).to(prior_factor)
+    optimal = identity + whiten(prior_factor, statistics.gram)
     target = torch.linalg.solve_triangular(prior_factor, statistics.linear, upper=False)
     if step_size < 1:
-        identity = torch.eye(len(prior_factor)).to(prior_factor)
         inverse = torch.linalg.solve_triangular(q.scale, identity, upper=True)
         precision = inverse.mT @ inverse
         optimal = torch.lerp(precision, optimal, step_size)

@@ -1,7 +1,7 @@
 """q(u) on inducing points of g, and what it says of f at sampled orbits (vdW 2018, 4.3)."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
@@ -20,15 +20,23 @@ class InducingPosterior(nn.Module):
 
     def __init__(
         self,
-        points: Float[Tensor, "M D"],
+        points: Shaped[Tensor, "M *D"],
         num_outputs: int,
         *,
         shared_covariance: bool = True,
         jitter: float = 1e-6,
     ) -> None:
         super().__init__()
-        if not torch.isfinite(points).all():
-            raise InputError("inducing points must be finite; got NaN or infinity among them")
+        finite = points.is_floating_point() and torch.isfinite(points).all()
+        if points.ndim != 2 or len(points) == 0 or not finite:
+            raise InputError(
+                "inducing points must be finite, floating point features [M, D]; got "
+                f"{points.dtype} {list(points.shape)}: for images, pass x.float().flatten(1)"
+            )
+        if num_outputs < 1 or not jitter >= 0:
+            raise InputError(
+                f"a posterior needs num_outputs ≥ 1 and jitter ≥ 0; got {num_outputs}, {jitter}"
+            )
         num_points, num_scales = len(points), 1 if shared_covariance else num_outputs
         identity = torch.eye(num_points, dtype=torch.float64, device=points.device)
         self.points = nn.Parameter(points.detach().clone())
@@ -39,10 +47,15 @@ class InducingPosterior(nn.Module):
     @property
     def q(self) -> WhitenedGaussian:
         """q(v), u = L v, as a value."""
-        return WhitenedGaussian(self.mean, self.scale.triu())
+        return WhitenedGaussian(self.mean.double(), self.scale.double().triu())
 
     def assign(self, q: WhitenedGaussian) -> None:
         """Take these parameters for q."""
+        if q.mean.shape != self.mean.shape:
+            raise InputError(
+                f"q(u) has a mean of shape {list(q.mean.shape)}, this posterior one of "
+                f"{list(self.mean.shape)}"
+            )
         if len(q.scale) > len(self.scale):
             raise InputError(
                 f"q(u) has {len(q.scale)} covariances, one for each output, and this posterior "

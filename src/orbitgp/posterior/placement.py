@@ -1,7 +1,7 @@
 """Where inducing points go, chosen among candidates: orbit samples behind the feature map."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitgp.errors import InputError
@@ -9,7 +9,7 @@ from orbitgp.kernels import Kernel, covariance, variance
 
 
 def random_points(
-    candidates: Float[Tensor, "K D"], num_points: int, *, generator: torch.Generator
+    candidates: Shaped[Tensor, "K *D"], num_points: int, *, generator: torch.Generator
 ) -> Float[Tensor, "M D"]:
     """M different candidates at random."""
     _check(candidates, num_points)
@@ -18,7 +18,7 @@ def random_points(
 
 
 def kmeans_points(
-    candidates: Float[Tensor, "K D"],
+    candidates: Shaped[Tensor, "K *D"],
     num_points: int,
     *,
     generator: torch.Generator,
@@ -35,7 +35,7 @@ def kmeans_points(
 
 
 def greedy_points(
-    candidates: Float[Tensor, "K D"], num_points: int, kernel: Kernel
+    candidates: Shaped[Tensor, "K *D"], num_points: int, kernel: Kernel
 ) -> Float[Tensor, "M D"]:
     """Each next point is the candidate about which g is least known, given the points so far.
 
@@ -60,6 +60,11 @@ def greedy_points(
 
 
 def _check(candidates: Tensor, num_points: int) -> None:
+    if candidates.ndim != 2 or not candidates.is_floating_point():
+        raise InputError(
+            f"candidates must be floating point features [K, D]; got {candidates.dtype} "
+            f"{list(candidates.shape)}: for images, pass x.float().flatten(1)"
+        )
     if not 1 <= num_points <= len(candidates):
         raise InputError(
             f"{num_points} inducing points asked of {len(candidates)} candidates; "

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from orbitgp.model import InvariantGP
+from orbitgp.errors import NumericalError
+from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.objective import elbo, statistics
 from orbitgp.posterior.closed_form import natural_step
 from orbitgp.values import Elbo
@@ -36,6 +37,11 @@ class GradientUpdate:
             group_size=self.group_size,
         )
         objective = bound.value + self.model.orbit.log_prior()
+        if not torch.isfinite(objective):
+            raise NumericalError(
+                f"the bound is {objective.item()}, so no step was taken; use a smaller learning "
+                "rate, and look for a lengthscale, variance or noise that has run away"
+            )
         (-objective / self.num_data).backward()
         self.optimizer.step()
         return bound
@@ -54,7 +60,14 @@ class NaturalUpdate:
     @torch.no_grad()
     def step(self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]) -> None:
         """One step, from mean cross-covariances so that q(u) stays a Gaussian."""
-        batch = statistics(self.model, x, y, num_samples=self.num_samples, generator=self.generator)
+        batch = statistics(
+            self.model,
+            x,
+            y,
+            num_samples=self.num_samples,
+            generator=self.generator,
+            weigh=mean_pairs,
+        )
         posterior = self.model.posterior
         factor = posterior.prior_factor(self.model.kernel)
         whole = batch.scaled_to(self.num_data)
