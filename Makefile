@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := src tests experiments benchmarks
+SOURCES := src tests experiments benchmarks docs
 
 .PHONY: setup check format lint types test docs slow
 # torch is pinned here so that a development machine gets the CPU build, not the CUDA one.

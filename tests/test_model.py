@@ -156,7 +156,7 @@ def test_memory_of_predict_does_not_hold_a_matrix_for_each_input(generator):
 
 
 def test_parts_of_the_wrong_kind_are_refused():
-    with pytest.raises(InputError, match=r"needs a orbitgp.orbits.base.Orbit; got <class"):
+    with pytest.raises(InputError, match="needs an instance of Orbit; got <class"):
         _check_parts((Affine, Orbit))  # the class, where an instance was meant
 
 

@@ -159,9 +159,7 @@ class InvariantGP(nn.Module):
 def _check_parts(*parts: tuple[object, type]) -> None:
     for part, kind in parts:
         if not isinstance(part, kind):
-            raise InputError(
-                f"InvariantGP needs a {kind.__module__}.{kind.__qualname__}; got {part!r}"
-            )
+            raise InputError(f"InvariantGP needs an instance of {kind.__qualname__}; got {part!r}")
 
 
 def _mean_with_error(
