@@ -21,6 +21,7 @@ from orbitgp import (
     elbo,
 )
 from orbitgp.kernels import covariance
+from orbitgp.objective import pointwise_bound, stream_pointwise_bound
 from tests.conftest import assert_close
 from tests.models import random_model
 
@@ -149,6 +150,16 @@ def test_minibatches_average_to_the_whole(generator):
     ]
     whole = elbo(model, x, y, num_data=12, num_samples=None, generator=None).value
     assert_close(torch.stack(batches).mean(), whole)
+
+
+def test_a_stream_of_pointwise_bounds_is_that_of_the_whole(generator):
+    x, y = symmetric_data(generator)
+    model = invariant_model(ORBITS[1], x[:5])
+    draws = {"num_samples": None, "generator": None}
+    whole = pointwise_bound(model, x, y, **draws)
+    batches = zip(x.split(5), y.split(5), strict=True)
+    streamed = stream_pointwise_bound(model, batches, memory=4 * 8 * 5 * 3, **draws)
+    assert_close(streamed, whole.detach())
 
 
 def test_bad_batches_say_what_is_wrong(generator):

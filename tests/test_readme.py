@@ -6,17 +6,31 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
 def test_example_prints_what_it_says():
-    example = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
-    code, expected = example.groups()
+    code, expected = re.search(
+        r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```", README, re.DOTALL
+    ).groups()
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(compile(code, "README.md", "exec"), {})
     assert output.getvalue() == expected
+
+
+def test_scikit_learn_example_runs():
+    (code,) = re.findall(r"```python\n(from orbitgp.*?)```", README, re.DOTALL)
+    random = np.random.default_rng(0)
+    images, labels = random.random((30, 6, 6)), np.repeat(["a", "b"], 15)
+    images[15:, :3] += 1
+    data = {"X_train": images, "y_train": labels, "X_test": images[::5]}
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(compile(code, "README.md", "exec"), data)
+    assert "rotation" in output.getvalue()
 
 
 def result(path):

@@ -1,6 +1,7 @@
 """orbitgp: Gaussian processes that learn invariances from data, by the marginal likelihood."""
 
 from orbitgp.errors import InputError, NumericalError, OrbitGPError
+from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.kernels import RBF, InvariantKernel
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
@@ -26,6 +27,7 @@ from orbitgp.orbits import (
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import InducingPosterior
 from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
+from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.updates import GradientUpdate, NaturalUpdate
 from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
 
@@ -45,6 +47,8 @@ __all__ = [
     "InducingPosterior",
     "InputError",
     "InvariantGP",
+    "InvariantGPClassifier",
+    "InvariantGPRegressor",
     "InvariantKernel",
     "Likelihood",
     "Mirror",
@@ -60,6 +64,7 @@ __all__ = [
     "Rotation",
     "SignFlips",
     "SufficientStatistics",
+    "TrainingSettings",
     "UniformRange",
     "compose",
     "coordinate_swap",

@@ -1,7 +1,7 @@
 """InvariantGP: orbit, feature map, base kernel, posterior and likelihood in one model."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from jaxtyping import Float, Shaped
@@ -101,11 +101,15 @@ class InvariantGP(nn.Module):
         From S samples of each orbit, or exactly from a whole finite orbit if `num_samples` is None.
         Both errors shrink as 1/√S, the excess of the variance as 1/S: take 32 samples or more.
         """
-        factor = self.posterior.prior_factor(self.kernel)
-        samples = (
+        return self.predict_from(
             self.sample_orbit(batch, num_samples, generator=generator)
             for batch in x.split(batch_size)
         )
+
+    @torch.no_grad()
+    def predict_from(self, samples: Iterable[OrbitSample]) -> Prediction:
+        """`predict`, from orbit samples φ(x_a) that were drawn elsewhere, a batch at a time."""
+        factor = self.posterior.prior_factor(self.kernel)
         parts = [self._predict(sample, factor) for sample in samples]
         fields = ("mean", "variance", "mean_error", "variance_error")
         return Prediction(**{name: torch.cat([getattr(p, name) for p in parts]) for name in fields})

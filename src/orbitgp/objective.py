@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.model import InvariantGP, Weigh, unbiased_pairs
+from orbitgp.posterior.algebra import solve_rows, whiten_rows
 from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
 from orbitgp.posterior.closed_form import statistics as batch_statistics
 from orbitgp.posterior.inducing import kl, moments
@@ -29,18 +30,56 @@ def elbo(
     Exact for a whole batch of whole finite orbits (`num_samples=None`). Differentiable in every
     parameter of the model.
     """
-    _check_batch(x, y)
     if num_data < len(x):
         raise InputError(
             f"num_data counts all the data that a batch is drawn from; got {num_data} for a batch "
             f"of {len(x)}"
         )
+    pointwise = pointwise_bound(
+        model, x, y, num_samples=num_samples, generator=generator, group_size=group_size
+    )
+    return Elbo(num_data * pointwise.mean(), kl(model.posterior.q))
+
+
+def pointwise_bound(
+    model: InvariantGP,
+    x: Shaped[Tensor, "N *event"],
+    y: Shaped[Tensor, "Y *targets"],
+    *,
+    num_samples: int | None,
+    generator: torch.Generator | None,
+    group_size: int = 1,
+) -> Float[Tensor, "N"]:
+    """E_q[log p(y_n | f)] or its quadratic bound, point by point: unbiased estimates."""
+    _check_batch(x, y)
     sample = model.sample_orbit(x, num_samples, generator=generator)
     covariances = model.covariances(sample, unbiased_pairs(group_size))
-    q, kuu = model.posterior.q, model.posterior.prior_covariance(model.kernel)
-    bound = _bound(model, x, y)
-    pointwise = bound.expectation(moments(covariances, q, kuu))
-    return Elbo(num_data * pointwise.mean(), kl(q))
+    kuu = model.posterior.prior_covariance(model.kernel)
+    whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
+    return _bound(model, x, y).expectation(moments(covariances, model.posterior.q, whitened))
+
+
+@torch.no_grad()
+def stream_pointwise_bound(
+    model: InvariantGP,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    *,
+    num_samples: int | None,
+    generator: torch.Generator | None,
+    group_size: int = 1,
+    memory: int = 2**25,
+) -> Float[Tensor, "N"]:
+    """`pointwise_bound` of any number of batches (x, y), with one factorisation for all of them."""
+    q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
+    values = []
+    for batch_x, batch_y in batches:
+        _check_batch(batch_x, batch_y)
+        for x, y in _pieces(model, batch_x, batch_y, num_samples, memory):
+            sample = model.sample_orbit(x, num_samples, generator=generator)
+            covariances = model.covariances(sample, unbiased_pairs(group_size))
+            whitened = solve_rows(factor, covariances.groups.flatten(0, 1))
+            values.append(_bound(model, x, y).expectation(moments(covariances, q, whitened)))
+    return torch.cat(values)
 
 
 def elbo_from_statistics(

@@ -5,6 +5,7 @@ import torch
 
 from orbitgp import Gaussian, GaussianNoise, elbo
 from orbitgp.model import mean_pairs, unbiased_pairs
+from orbitgp.posterior.algebra import whiten_rows
 from orbitgp.posterior.inducing import kl, moments
 from tests.conftest import assert_mean
 from tests.models import random_model
@@ -65,7 +66,9 @@ def repeated_moments(model, x, weigh, generator, num_draws=3000):
     with torch.no_grad():
         kuu = model.posterior.prior_covariance(model.kernel)
         sample = model.sample_orbit(x.repeat(num_draws, 1), 2, generator=generator)
-        estimates = moments(model.covariances(sample, weigh), model.posterior.q, kuu)
+        covariances = model.covariances(sample, weigh)
+        whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
+        estimates = moments(covariances, model.posterior.q, whitened)
     return {name: value.unflatten(0, (num_draws, -1)) for name, value in vars(estimates).items()}
 
 

@@ -46,6 +46,11 @@ class Gaussian(Likelihood):
         """σ², in float64."""
         return NOISE_FLOOR + softplus(self.raw_noise.double())
 
+    def assign_noise(self, noise: Float[Tensor, "R"]) -> None:
+        """Take these variances for σ²."""
+        with torch.no_grad():
+            self.raw_noise.copy_(inverse_softplus(noise.double() - NOISE_FLOOR))
+
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
     ) -> QuadraticBound:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.kernels import Kernel, covariance
-from orbitgp.posterior.algebra import add_jitter, cholesky, whiten_rows
+from orbitgp.posterior.algebra import add_jitter, cholesky
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
 
@@ -102,12 +102,14 @@ def covariances(
 
 
 def moments(
-    covariances: OrbitCovariances, q: WhitenedGaussian, kuu: Float[Tensor, "M M"]
+    covariances: OrbitCovariances, q: WhitenedGaussian, whitened: Float[Tensor, "NB M"]
 ) -> Moments:
-    """μ, μ² and σ² of q(f(x_n)), each linear in pair means (vdW 2018, eqs. 14–18)."""
+    """μ, μ² and σ² of q(f(x_n)), each linear in pair means (vdW 2018, eqs. 14–18).
+
+    `whitened` holds the rows of `covariances.groups`, times L⁻ᵀ.
+    """
     weights, (num_inputs, num_groups, _) = covariances.weights, covariances.groups.shape
     # v_g = L⁻¹ k_g:   μ = v̄·m̃,   σ² = k_f − Î(v·v) + Î(Uᵀv · Uᵀv)
-    whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
     by_group = (num_inputs, num_groups)
     means = (whitened @ q.mean).unflatten(0, by_group)
     explained = pair_mean_of_inner(whitened.unflatten(0, by_group), weights)

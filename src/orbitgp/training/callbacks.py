@@ -1,0 +1,131 @@
+"""What a training run tells the world while it goes on."""
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The bound after some steps, in nats of all data, and what had been learned by then."""
+
+    step: int
+    elbo: float
+    standard_error: float
+    learned: str
+    seconds: float
+
+
+class Callback:
+    """Hears of a run, and does nothing: the one to derive from, and the one for silence."""
+
+    def started(self, max_steps: int) -> None:
+        """Before the first step."""
+
+    def stepped(self, step: int) -> None:
+        """After each step."""
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """After each evaluation of the bound."""
+
+    def warned(self, message: str) -> None:
+        """When a guard had to act."""
+
+    def finished(self, reason: str) -> None:
+        """After the last step."""
+
+
+@dataclass(frozen=True)
+class Several(Callback):
+    """Tells each of several."""
+
+    callbacks: tuple[Callback, ...]
+
+    def started(self, max_steps: int) -> None:
+        """Passed on."""
+        for callback in self.callbacks:
+            callback.started(max_steps)
+
+    def stepped(self, step: int) -> None:
+        """Passed on."""
+        for callback in self.callbacks:
+            callback.stepped(step)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Passed on."""
+        for callback in self.callbacks:
+            callback.evaluated(evaluation)
+
+    def warned(self, message: str) -> None:
+        """Passed on."""
+        for callback in self.callbacks:
+            callback.warned(message)
+
+    def finished(self, reason: str) -> None:
+        """Passed on."""
+        for callback in self.callbacks:
+            callback.finished(reason)
+
+
+class ProgressBar(Callback):
+    """A bar with the bound, the learned ranges in words and the time left; quiet in a pipe."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm | None = None
+
+    def started(self, max_steps: int) -> None:
+        """Show the bar, if a person is looking."""
+        self._bar = tqdm(total=max_steps, disable=not sys.stderr.isatty(), dynamic_ncols=True)
+
+    def stepped(self, step: int) -> None:
+        """One step further."""
+        if self._bar is not None:
+            self._bar.update(step - self._bar.n)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """The newest bound and ranges."""
+        if self._bar is not None:
+            self._bar.set_description(f"evidence ≥ {evaluation.elbo:,.0f} nats")
+            self._bar.set_postfix_str(evaluation.learned)
+
+    def warned(self, message: str) -> None:
+        """Above the bar, which stays."""
+        if self._bar is not None:
+            self._bar.write(message, file=sys.stderr)
+
+    def finished(self, reason: str) -> None:
+        """Leave the bar as it is."""
+        del reason
+        if self._bar is not None:
+            self._bar.close()
+
+
+class JsonlLog(Callback):
+    """One JSON object a line, flushed at once, so that a killed run leaves its history."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def started(self, max_steps: int) -> None:
+        """The first line."""
+        self._write(event="started", max_steps=max_steps)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """The curve, point by point."""
+        self._write(event="evaluated", **asdict(evaluation))
+
+    def warned(self, message: str) -> None:
+        """What a guard did."""
+        self._write(event="warned", message=message)
+
+    def finished(self, reason: str) -> None:
+        """The last line."""
+        self._write(event="finished", reason=reason)
+
+    def _write(self, **fields: object) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"time": time.time(), **fields}, ensure_ascii=False) + "\n")

@@ -1,0 +1,223 @@
+"""Stage one: learn kernel, noise and ranges at modest M, with the closed-form q(u) inside."""
+
+import math
+import time
+
+import torch
+from torch import Tensor
+
+from orbitgp.errors import NumericalError
+from orbitgp.model import InvariantGP, mean_pairs
+from orbitgp.objective import stream_pointwise_bound, stream_statistics
+from orbitgp.orbits.ranges import UniformRange
+from orbitgp.posterior.closed_form import solve
+from orbitgp.posterior.inducing import kl
+from orbitgp.training.callbacks import Callback, Evaluation
+from orbitgp.training.settings import TrainingSettings
+from orbitgp.training.updates import GradientUpdate
+
+MAX_RECOVERIES = 3
+MAX_COOLINGS = 2
+NEGLIGIBLE = 0.5
+"""Nats that are no progress."""
+
+
+class Training:
+    """A run of stage one: all that it changes, and the steps that change it.
+
+    Everything a step depends on is here: model, optimiser, generators, counters. The best model so
+    far is kept beside the current one, and `finish` returns to it.
+    """
+
+    def __init__(
+        self,
+        model: InvariantGP,
+        x: Tensor,
+        y: Tensor,
+        *,
+        settings: TrainingSettings,
+        generator: torch.Generator,
+    ) -> None:
+        self.model, self.x, self.y, self.settings = model, x, y, settings
+        seeds = torch.randint(2**62, (4,), generator=generator).tolist()
+        names = ("batches", "orbits", "fit", "evaluation")
+        self.generators = {
+            name: torch.Generator(generator.device).manual_seed(seed)
+            for name, seed in zip(names, seeds, strict=True)
+        }
+        self.evaluation_seed = seeds[3]
+        self.evaluation_set = self._subset("evaluation", settings.evaluation_size)
+        self.optimizer = torch.optim.Adam(_learned(model), settings.learning_rate)
+        self.step = 0
+        self.recoveries = 0
+        self.coolings = 0
+        self.without_progress = 0
+        self.curve: list[Evaluation] = []
+        self.best: tuple[dict[str, Tensor], Tensor, float] | None = None
+        self.start = time.monotonic()
+
+    def advance(self, callback: Callback) -> str | None:
+        """One step, with an evaluation where one is due; why to stop, if it is time to."""
+        settings = self.settings
+        if self.step >= settings.max_steps:
+            return "the largest number of steps was reached"
+        try:
+            if self.step % settings.refresh_every == 0:
+                self.refresh()
+            if self.step % settings.evaluate_every == 0 and self._worse_than_best(callback):
+                return self._recover("the bound fell", callback)
+            if self.without_progress >= settings.patience:
+                if self.coolings >= MAX_COOLINGS:
+                    return "the evidence has settled"
+                self._cool()
+            batch = self._subset("batches", settings.batch_size)
+            self._update().step(self.x[batch], self.y[batch])
+        except NumericalError as error:
+            if self.best is None:
+                raise
+            return self._recover(str(error), callback)
+        self.step += 1
+        callback.stepped(self.step)
+        return None
+
+    def refresh(self) -> None:
+        """The best q(u) for what is learned so far, from many draws of many data."""
+        chosen = self._subset("fit", self.settings.fit_size)
+        with torch.no_grad():
+            statistics = stream_statistics(
+                self.model,
+                [(self.x[chosen], self.y[chosen])],
+                num_samples=self.settings.fit_samples,
+                generator=self.generators["fit"],
+                weigh=mean_pairs,
+            )
+            factor = self.model.posterior.prior_factor(self.model.kernel)
+            self.model.posterior.assign(solve(statistics.scaled_to(len(self.x)), factor))
+
+    def finish(self) -> None:
+        """Return to the best model that was seen, with its q(u)."""
+        self.refresh()
+        if self._elbo_now()[1] < self._best_elbo() and self.best is not None:
+            self.model.load_state_dict(self.best[0])
+
+    def _update(self) -> GradientUpdate:
+        settings = self.settings
+        return GradientUpdate(
+            self.model,
+            self.optimizer,
+            num_data=len(self.x),
+            num_samples=settings.num_samples,
+            generator=self.generators["orbits"],
+            group_size=settings.num_samples // 2,
+        )
+
+    def _subset(self, name: str, size: int) -> Tensor:
+        """Rows drawn without replacement; all of them, in order, if there are no more."""
+        if size >= len(self.x):
+            return torch.arange(len(self.x))
+        order = torch.randperm(len(self.x), generator=self.generators[name])
+        return order[:size].to(self.x.device)
+
+    def _elbo_now(self) -> tuple[Tensor, float]:
+        """The bound at each point of the evaluation set, with the same draws every time."""
+        draws = torch.Generator(self.generators["evaluation"].device)
+        chosen, settings = self.evaluation_set, self.settings
+        pointwise = stream_pointwise_bound(
+            self.model,
+            [(self.x[chosen], self.y[chosen])],
+            num_samples=settings.num_samples,
+            generator=draws.manual_seed(self.evaluation_seed),
+            group_size=settings.num_samples // 2,
+        )
+        value = len(self.x) * pointwise.mean() - kl(self.model.posterior.q)
+        return pointwise, value.item()
+
+    def _best_elbo(self) -> float:
+        return -math.inf if self.best is None else self.best[2]
+
+    def _worse_than_best(self, callback: Callback) -> bool:
+        """Evaluate, keep the model if it is the best so far, and tell if the bound fell clearly."""
+        pointwise, value = self._elbo_now()
+        error = _standard_error(pointwise, len(self.x))
+        seconds = time.monotonic() - self.start
+        learned = self.model.orbit.describe()
+        self.curve.append(Evaluation(self.step, value, error, learned, seconds))
+        callback.evaluated(self.curve[-1])
+        if not math.isfinite(value):
+            return True
+        gain, noise = math.inf, 0.0
+        if self.best is not None:
+            gain = value - self.best[2]
+            noise = _standard_error(pointwise - self.best[1], len(self.x))
+        significant = gain > max(noise, NEGLIGIBLE, 1e-4 * abs(value))
+        self.without_progress = 0 if significant else self.without_progress + 1
+        if gain > 0:
+            state = {name: t.detach().clone() for name, t in self.model.state_dict().items()}
+            self.best = (state, pointwise, value)
+        return gain < -max(4 * noise, 1e-3 * abs(value))
+
+    def _cool(self) -> None:
+        """No more progress at this step size: on from the best model with a third of it."""
+        assert self.best is not None
+        self.model.load_state_dict(self.best[0])
+        self.coolings += 1
+        self._shrink_step(1 / 3)
+
+    def _shrink_step(self, factor: float) -> None:
+        self.without_progress = 0
+        self.optimizer.state.clear()
+        for group in self.optimizer.param_groups:
+            group["lr"] *= factor
+
+    def _recover(self, reason: str, callback: Callback) -> str | None:
+        """Back to the best model, with half the step; after some times, stop there."""
+        assert self.best is not None
+        grown = _total_width(self.model)
+        self.model.load_state_dict(self.best[0])
+        grown = grown > _total_width(self.model)
+        self.recoveries += 1
+        self._shrink_step(0.5)
+        why = " while the ranges grew, which is a runaway" if grown else ""
+        callback.warned(
+            f"step {self.step}: {reason}{why}; went back to the best model so far (evidence ≥ "
+            f"{self.best[2]:.0f} nats) and halved the learning rate"
+        )
+        self.step += 1
+        if self.recoveries >= MAX_RECOVERIES:
+            return f"{reason} {MAX_RECOVERIES} times; the best model was kept"
+        return None
+
+
+def train(training: Training, callback: Callback) -> str:
+    """Run to the end, or to Ctrl-C, and leave the best model in place; returns why it stopped."""
+    callback.started(training.settings.max_steps)
+    reason = None
+    try:
+        while reason is None:
+            reason = training.advance(callback)
+    except KeyboardInterrupt:
+        reason = "interrupted; the best model so far was kept"
+    training.finish()
+    callback.finished(reason)
+    return reason
+
+
+def _learned(model: InvariantGP) -> list[Tensor]:
+    """Parameters that gradients move: all but q(u), which is solved, and Z, which stays."""
+    own = {id(parameter) for parameter in model.posterior.parameters()}
+    return [p for p in model.parameters() if p.requires_grad and id(p) not in own]
+
+
+def _standard_error(pointwise: Tensor, num_data: int) -> float:
+    """Of N times the mean of n values drawn from N without replacement."""
+    size = len(pointwise)
+    if size < 2:
+        return 0.0
+    spread = pointwise.std().item() * num_data / math.sqrt(size)
+    return spread * math.sqrt(1 - size / num_data) if size < num_data else spread
+
+
+def _total_width(model: InvariantGP) -> float:
+    """How far the ranges reach, all together."""
+    ranges = [part for part in model.orbit.modules() if isinstance(part, UniformRange)]
+    return sum(part.widths.sum().item() for part in ranges)

@@ -1,0 +1,33 @@
+"""How stage one is trained; the defaults need no tuning."""
+
+from dataclasses import dataclass
+
+from orbitgp.errors import InputError
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Numbers of the training loop, all of them positive.
+
+    q(u) is fitted on many orbit samples of many data, since few bias it and drive the ranges too
+    wide; gradients are taken on few. The bound is evaluated on a fixed set with fixed draws, so
+    that two evaluations differ by what was learned and not by noise.
+    """
+
+    max_steps: int = 300
+    batch_size: int = 256
+    num_samples: int = 8
+    fit_size: int = 8000
+    fit_samples: int = 24
+    refresh_every: int = 5
+    evaluate_every: int = 20
+    evaluation_size: int = 1000
+    learning_rate: float = 0.08
+    patience: int = 2
+
+    def __post_init__(self) -> None:
+        bad = {name: value for name, value in vars(self).items() if not value > 0}
+        if bad or self.num_samples % 2:
+            raise InputError(
+                f"training settings must be positive, and num_samples even; got {bad or vars(self)}"
+            )

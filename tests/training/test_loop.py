@@ -1,0 +1,178 @@
+"""The loop: what it learns, how it stops, and how its guards act."""
+
+import json
+
+import pytest
+import torch
+
+from orbitgp import RBF, Affine, Gaussian, InducingPosterior, InputError, InvariantGP
+from orbitgp import TrainingSettings as Settings
+from orbitgp.errors import NumericalError
+from orbitgp.orbits.names import NAMES, starting_orbits
+from orbitgp.training.callbacks import Callback, JsonlLog, ProgressBar, Several
+from orbitgp.training.loop import Training, train
+from orbitgp.training.stages import affordable_points, evidence, solve_large
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def training(generator, **settings):
+    """Images whose value is their brightness, whatever their place."""
+    x = torch.rand(60, 6, 6, generator=generator)
+    y = x.mean((1, 2), keepdim=False)
+    y = (y - y.mean()) / y.std()
+    model = InvariantGP(
+        orbit=Affine(-0.1, 0.1),
+        kernel=RBF(1.0, 2.0),
+        posterior=InducingPosterior(x.flatten(1)[:30], 1),
+        likelihood=Gaussian(0.2),
+    )
+    chosen = Settings(**{"max_steps": 40, "evaluate_every": 10, **settings})
+    return Training(model, x, y, settings=chosen, generator=generator)
+
+
+class Recorder(Callback):
+    def __init__(self):
+        self.warnings, self.evaluations, self.reason = [], [], None
+
+    def evaluated(self, evaluation):
+        self.evaluations.append(evaluation)
+
+    def warned(self, message):
+        self.warnings.append(message)
+
+    def finished(self, reason):
+        self.reason = reason
+
+
+def test_training_raises_the_bound_and_keeps_the_best(generator):
+    run, recorder = training(generator), Recorder()
+    reason = train(run, recorder)
+    assert reason == recorder.reason == "the largest number of steps was reached"
+    values = [evaluation.elbo for evaluation in recorder.evaluations]
+    assert max(values) > values[0] + 1
+    assert run._elbo_now()[1] >= max(values) - 1e-6
+    assert "rotation" in recorder.evaluations[-1].learned
+
+
+def test_the_same_generator_gives_the_same_run():
+    runs = [training(torch.Generator().manual_seed(2)) for _ in range(2)]
+    for run in runs:
+        train(run, Callback())
+    first, second = (run.model.state_dict() for run in runs)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_settled_evidence_stops_the_run(generator):
+    run = training(generator, max_steps=1000, learning_rate=1e-9, patience=1)
+    assert train(run, Callback()) == "the evidence has settled"
+    assert run.step < 100
+
+
+def test_a_runaway_is_seen_explained_and_undone(generator):
+    run, recorder = training(generator, max_steps=200), Recorder()
+
+    class Saboteur(Recorder):
+        def stepped(self, step):
+            if step in (15, 35, 55):  # ranges blown up behind the loop's back
+                run.model.orbit.ranges.raw.data.fill_(3.0)
+
+    recorder = Saboteur()
+    reason = train(run, recorder)
+    assert "3 times; the best model was kept" in reason
+    assert len(recorder.warnings) == 3
+    assert "runaway" in recorder.warnings[0]
+    assert run.model.orbit.ranges.widths.max() < 1
+    assert run.optimizer.param_groups[0]["lr"] < run.settings.learning_rate
+
+
+def test_a_numerical_failure_is_recovered_from_or_raised(generator):
+    run = training(generator)
+    with torch.no_grad():
+        run.model.kernel.raw_variance.fill_(torch.nan)
+    with pytest.raises(NumericalError, match="finite"):
+        train(run, Callback())
+
+    run = training(generator)
+
+    class Saboteur(Recorder):
+        def stepped(self, step):
+            if step == 12:
+                run.model.kernel.raw_variance.data.fill_(torch.nan)
+
+    recorder = Saboteur()
+    train(run, recorder)
+    assert "not finite" in recorder.warnings[0]
+    assert torch.isfinite(run.model.kernel.variance).all()
+
+
+def test_ctrl_c_leaves_a_usable_model(generator):
+    run = training(generator)
+
+    class Impatient(Recorder):
+        def stepped(self, step):
+            if step == 13:
+                raise KeyboardInterrupt
+
+    assert "interrupted" in train(run, Impatient())
+    assert run.step == 13
+    assert torch.isfinite(run.model.predict(run.x, num_samples=4, generator=generator).mean).all()
+
+
+def test_log_lines_are_json(tmp_path, generator, capfd):
+    path = tmp_path / "log.jsonl"
+    train(training(generator), Several((JsonlLog(path), ProgressBar(), Callback())))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["started", *["evaluated"] * 4, "finished"]
+    assert lines[1]["elbo"] < max(line["elbo"] for line in lines[1:-1])
+    assert capfd.readouterr().err == ""  # not a terminal: quiet
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match="positive"):
+        Settings(max_steps=0)
+    with pytest.raises(InputError, match="even"):
+        Settings(num_samples=3)
+
+
+def test_every_name_has_its_starts():
+    for name in NAMES:
+        assert all(orbit.describe() for orbit in starting_orbits(name))
+    own = Affine(-0.3, 0.3)
+    (start,) = starting_orbits(own)
+    assert start is not own
+    assert start.describe() == own.describe()
+
+
+def test_budgets_choose_the_number_of_points():
+    sizes = [
+        affordable_points(10_000, 784, 24, seconds=seconds, memory=1e10) for seconds in (1, 10, 100)
+    ]
+    assert sizes[0] < sizes[1] < sizes[2]
+    assert affordable_points(100, 2, 8, seconds=1e9, memory=48 * 1000**2) == 1000
+
+
+def test_stage_two_has_more_evidence(generator):
+    run = training(generator)
+    train(run, Callback())
+    draws = {"num_samples": 24, "generator": generator}
+    small = evidence(run.model, run.x, run.y, **draws)
+    noise = run.model.likelihood.noise.item()
+    large = solve_large(run.model, run.x, run.y, num_points=120, **draws)
+    value, error = evidence(large, run.x, run.y, **draws)
+    print(f"M = 30: {small[0]:.1f} ± {small[1]:.1f} nats; M = 120: {value:.1f} ± {error:.1f}")
+    assert value > small[0] + 4 * (error + small[1])
+    assert large.likelihood.noise.item() <= noise
+
+
+def test_evidence_errors_are_the_spread_of_repeated_estimates(generator):
+    run = training(generator)
+    run.refresh()
+    repeats = [
+        evidence(run.model, run.x, run.y, num_samples=8, generator=generator) for _ in range(60)
+    ]
+    values, errors = torch.tensor(repeats).T
+    spread = values.std().item()
+    claimed = errors.square().mean().sqrt().item()
+    # χ with 59 degrees of freedom: 4 standard errors of the spread are 4 · spread / √118
+    assert abs(spread - claimed) < 4 * spread / 118**0.5 + 4 * errors.std().item() / 60**0.5
