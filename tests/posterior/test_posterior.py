@@ -17,7 +17,12 @@ from orbitgp import (
 )
 from orbitgp.kernels import RBF
 from orbitgp.model import mean_pairs, unbiased_pairs
-from orbitgp.posterior.algebra import add_jitter, cholesky, whiten_rows
+from orbitgp.posterior.algebra import (
+    add_jitter,
+    cholesky,
+    excess_of_scale,
+    whiten_rows,
+)
 from orbitgp.posterior.closed_form import natural_step, solve
 from orbitgp.posterior.inducing import kl, moments
 from orbitgp.values import SufficientStatistics, WhitenedGaussian
@@ -246,6 +251,11 @@ def test_a_stream_is_the_sum_of_its_pieces(generator):
             assert_close(getattr(streamed, name), getattr(whole, name).detach())
     with pytest.raises(InputError, match="no batches"):
         stream_statistics(model, [], **draws)
+
+
+def test_gradient_of_the_kl(generator):
+    scale = random_q(generator, 4, 2, 2).scale.requires_grad_()
+    assert torch.autograd.gradcheck(lambda u: excess_of_scale(u.triu()), scale)
 
 
 def test_kl_of_the_prior_is_zero(generator):

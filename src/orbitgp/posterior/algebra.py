@@ -60,6 +60,30 @@ def add_jitter(matrix: Float[Tensor, "M M"], relative: float) -> Float[Tensor, "
     return _AddJitter.apply(matrix, relative)  # pyright: ignore[reportReturnType]
 
 
+class _ExcessOfScale(torch.autograd.Function):
+    """Σ_r tr S̃ − M − log det S̃ for S̃ = U Uᵀ; its gradient is 2 (U − diag(1/U))."""
+
+    @staticmethod
+    def forward(ctx: Any, scale: Tensor) -> Tensor:
+        ctx.save_for_backward(scale)
+        diagonal = scale.diagonal(dim1=-2, dim2=-1)
+        trace = torch.linalg.vector_norm(scale).square()
+        return trace - diagonal.numel() - diagonal.square().log().sum()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore
+        refuse_second_derivatives()
+        (scale,) = ctx.saved_tensors
+        result = 2 * grad * scale
+        result.diagonal(dim1=-2, dim2=-1).sub_(2 * grad / scale.diagonal(dim1=-2, dim2=-1))
+        return result
+
+
+def excess_of_scale(scale: Float[Tensor, "R M M"]) -> Float[Tensor, ""]:
+    """Σ_r tr S̃ − M − log det S̃ for S̃ = U Uᵀ: what a covariance adds to the KL, twice."""
+    return _ExcessOfScale.apply(scale)  # pyright: ignore[reportReturnType]
+
+
 class _WhitenRows(torch.autograd.Function):
     """V = rows L⁻ᵀ for Kuu = L Lᵀ, with the factorisation inside.
 

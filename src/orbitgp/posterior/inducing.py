@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.kernels import Kernel, covariance
-from orbitgp.posterior.algebra import add_jitter, cholesky
+from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
 
@@ -124,8 +124,5 @@ def moments(
 
 def kl(q: WhitenedGaussian) -> Float[Tensor, ""]:
     """KL[q(u) ‖ p(u)] over all outputs = ½ Σ_c (tr S̃ + m̃ᵀm̃ − M − log det S̃)."""
-    num_points, num_outputs = q.mean.shape
-    log_det = q.scale.diagonal(dim1=-2, dim2=-1).square().log().sum()
-    trace = torch.linalg.vector_norm(q.scale).square()
-    covariance_part = trace - num_points * len(q.scale) - log_det
-    return 0.5 * (num_outputs / len(q.scale) * covariance_part + q.mean.square().sum())
+    share = q.mean.shape[1] / len(q.scale)  # outputs for each covariance
+    return 0.5 * (share * excess_of_scale(q.scale) + q.mean.square().sum())
