@@ -103,6 +103,8 @@ def test_a_numerical_failure_is_recovered_from_or_raised(generator):
     recorder = Saboteur()
     train(run, recorder)
     assert "not finite" in recorder.warnings[0]
+    run.model.kernel.raw_variance.data.fill_(torch.nan)
+    run.finish()
     assert torch.isfinite(run.model.kernel.variance).all()
 
 

@@ -96,8 +96,14 @@ class Training:
 
     def finish(self) -> None:
         """Return to the best model that was seen, with its q(u)."""
-        self.refresh()
-        if self._elbo_now()[1] < self._best_elbo() and self.best is not None:
+        try:
+            self.refresh()
+            now = self._elbo_now()[1]
+        except NumericalError:
+            if self.best is None:
+                raise
+            now = -math.inf
+        if self.best is not None and not now >= self.best[2]:
             self.model.load_state_dict(self.best[0])
 
     def _update(self) -> GradientUpdate:
@@ -131,9 +137,6 @@ class Training:
         )
         value = len(self.x) * pointwise.mean() - kl(self.model.posterior.q)
         return pointwise, value.item()
-
-    def _best_elbo(self) -> float:
-        return -math.inf if self.best is None else self.best[2]
 
     def _worse_than_best(self, callback: Callback) -> bool:
         """Evaluate, keep the model if it is the best so far, and tell if the bound fell clearly."""
