@@ -32,6 +32,14 @@ def assert_mean(draws, expected, name):
     assert z.abs().max() < 4, f"{name}: z = {z.tolist()}, standard errors {error.tolist()}"
 
 
+def concrete(cls):
+    """Every subclass that can be made."""
+    for sub in cls.__subclasses__():
+        if not sub.__abstractmethods__:
+            yield sub
+        yield from concrete(sub)
+
+
 @pytest.fixture
 def generator():
     return torch.Generator().manual_seed(20181)

@@ -14,7 +14,7 @@ from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import InducingPosterior, covariances, cross_covariance
 from orbitgp.ustatistics import mean_weights, pair_weights
-from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction
+from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction, WhitenedGaussian
 
 Weigh = Callable[[OrbitSample], PairWeights]
 
@@ -109,18 +109,23 @@ class InvariantGP(nn.Module):
     @torch.no_grad()
     def predict_from(self, samples: Iterable[OrbitSample]) -> Prediction:
         """`predict`, from orbit samples φ(x_a) that were drawn elsewhere, a batch at a time."""
-        factor = self.posterior.prior_factor(self.kernel)
-        parts = [self._predict(sample, factor) for sample in samples]
+        q, factor = self.posterior.q, self.posterior.prior_factor(self.kernel)
+        alpha = torch.linalg.solve_triangular(factor.mT, q.mean, upper=True)
+        parts = [self._predict(sample, q, factor, alpha) for sample in samples]
         fields = ("mean", "variance", "mean_error", "variance_error")
         return Prediction(**{name: torch.cat([getattr(p, name) for p in parts]) for name in fields})
 
-    def _predict(self, sample: OrbitSample, factor: Float[Tensor, "M M"]) -> Prediction:
-        q, points = self.posterior.q, sample.points
+    def _predict(
+        self,
+        sample: OrbitSample,
+        q: WhitenedGaussian,
+        factor: Float[Tensor, "M M"],
+        alpha: Float[Tensor, "M C"],
+    ) -> Prediction:
         kuf = cross_covariance(self.kernel, sample, self.posterior.points).double()
-        kff = covariance(self.kernel, points, points).double()
+        kff = covariance(self.kernel, sample.points, sample.points).double()
         # g(x_s) has mean k_s·α and, with the average of all samples, covariance
         # h_s = mean_t k_g(x_s, x_t) − k_s·A k̄,  A = L⁻ᵀ (I − S̃) L⁻¹;  means over s are those of f
-        alpha = torch.linalg.solve_triangular(factor.mT, q.mean, upper=True)
         whitened = solve_rows(factor, kuf.mean(1))
         remaining = torch.stack([whitened - (whitened @ u) @ u.mT for u in q.scale], 1)
         rows = remaining.flatten(0, 1)

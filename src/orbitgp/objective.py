@@ -71,14 +71,10 @@ def stream_pointwise_bound(
 ) -> Float[Tensor, "N"]:
     """`pointwise_bound` of any number of batches (x, y), with one factorisation for all of them."""
     q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
-    values = []
-    for batch_x, batch_y in batches:
-        _check_batch(batch_x, batch_y)
-        for x, y in _pieces(model, batch_x, batch_y, num_samples, memory):
-            sample = model.sample_orbit(x, num_samples, generator=generator)
-            covariances = model.covariances(sample, unbiased_pairs(group_size))
-            whitened = solve_rows(factor, covariances.groups.flatten(0, 1))
-            values.append(_bound(model, x, y).expectation(moments(covariances, q, whitened)))
+    weigh, values = unbiased_pairs(group_size), []
+    for covariances, bound in _stream(model, batches, num_samples, generator, weigh, memory):
+        whitened = solve_rows(factor, covariances.groups.flatten(0, 1))
+        values.append(bound.expectation(moments(covariances, q, whitened)))
     return torch.cat(values)
 
 
@@ -124,24 +120,25 @@ def stream_statistics(
 
     A batch is taken in pieces whose covariances with u fill about `memory` bytes.
     """
-
-    def parts() -> Iterator[tuple[OrbitCovariances, QuadraticBound]]:
-        for batch_x, batch_y in batches:
-            _check_batch(batch_x, batch_y)
-            for x, y in _pieces(model, batch_x, batch_y, num_samples, memory):
-                sample = model.sample_orbit(x, num_samples, generator=generator)
-                yield model.covariances(sample, weigh), _bound(model, x, y)
-
-    return accumulate(parts())
+    return accumulate(_stream(model, batches, num_samples, generator, weigh, memory))
 
 
-def _pieces(
-    model: InvariantGP, x: Tensor, y: Tensor, num_samples: int | None, memory: int
-) -> Iterator[tuple[Tensor, Tensor]]:
+def _stream(
+    model: InvariantGP,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    num_samples: int | None,
+    generator: torch.Generator | None,
+    weigh: Weigh,
+    memory: int,
+) -> Iterator[tuple[OrbitCovariances, QuadraticBound]]:
+    """Covariances and bounds of the batches, in pieces that fill about `memory` bytes."""
     num_rows = model.orbit.size if num_samples is None else num_samples
-    per_input = 4 * num_rows * len(model.posterior.points)
-    size = max(1, int(memory / per_input))
-    return zip(x.split(size), y.split(size), strict=True)
+    size = max(1, int(memory / (4 * num_rows * len(model.posterior.points))))
+    for batch_x, batch_y in batches:
+        _check_batch(batch_x, batch_y)
+        for x, y in zip(batch_x.split(size), batch_y.split(size), strict=True):
+            sample = model.sample_orbit(x, num_samples, generator=generator)
+            yield model.covariances(sample, weigh), _bound(model, x, y)
 
 
 def _bound(model: InvariantGP, x: Tensor, y: Tensor) -> QuadraticBound:

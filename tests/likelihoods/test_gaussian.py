@@ -4,18 +4,11 @@ from torch.distributions import Normal
 
 from orbitgp import Gaussian, InputError, Likelihood, OneHotGaussian
 from orbitgp.values import Moments, Prediction
-from tests.conftest import assert_close, assert_mean
+from tests.conftest import assert_close, assert_mean, concrete
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 TESTED = {Gaussian, OneHotGaussian}
-
-
-def concrete(cls):
-    for sub in cls.__subclasses__():
-        if not sub.__abstractmethods__:
-            yield sub
-        yield from concrete(sub)
 
 
 def test_no_likelihood_goes_untested():

@@ -29,7 +29,7 @@ from orbitgp import (
 )
 from orbitgp.orbits.base import FiniteOrbit, distinct_integers
 from orbitgp.orbits.compose import Composition, FiniteComposition
-from tests.conftest import assert_close, assert_mean
+from tests.conftest import assert_close, assert_mean, concrete
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -67,14 +67,6 @@ FINITE = {
     "shifts-by-two": (CyclicShifts(6, step=2, dim=0), (6, 2)),
     "dihedral": (compose(QuarterTurns(), Mirror()), (4, 4)),
 }
-
-
-def concrete(cls):
-    """Every subclass that can be made."""
-    for sub in cls.__subclasses__():
-        if not sub.__abstractmethods__:
-            yield sub
-        yield from concrete(sub)
 
 
 def test_no_orbit_goes_untested():

@@ -48,6 +48,14 @@ class Training:
         self.evaluation_seed = seeds[3]
         self.evaluation_set = self._subset("evaluation", settings.evaluation_size)
         self.optimizer = torch.optim.Adam(_learned(model), settings.learning_rate)
+        self.update = GradientUpdate(
+            model,
+            self.optimizer,
+            num_data=len(x),
+            num_samples=settings.num_samples,
+            generator=self.generators["orbits"],
+            group_size=settings.num_samples // 2,
+        )
         self.step = 0
         self.recoveries = 0
         self.coolings = 0
@@ -71,7 +79,7 @@ class Training:
                     return "the evidence has settled"
                 self._cool()
             batch = self._subset("batches", settings.batch_size)
-            self._update().step(self.x[batch], self.y[batch])
+            self.update.step(self.x[batch], self.y[batch])
         except NumericalError as error:
             if self.best is None:
                 raise
@@ -105,17 +113,6 @@ class Training:
             now = -math.inf
         if self.best is not None and not now >= self.best[2]:
             self.model.load_state_dict(self.best[0])
-
-    def _update(self) -> GradientUpdate:
-        settings = self.settings
-        return GradientUpdate(
-            self.model,
-            self.optimizer,
-            num_data=len(self.x),
-            num_samples=settings.num_samples,
-            generator=self.generators["orbits"],
-            group_size=settings.num_samples // 2,
-        )
 
     def _subset(self, name: str, size: int) -> Tensor:
         """Rows drawn without replacement; all of them, in order, if there are no more."""

@@ -12,15 +12,14 @@ from orbitgp.kernels import RBF
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
-from orbitgp.objective import elbo_from_statistics, stream_pointwise_bound, stream_statistics
+from orbitgp.objective import stream_pointwise_bound, stream_statistics
 from orbitgp.orbits.base import Orbit
-from orbitgp.posterior.closed_form import solve
+from orbitgp.posterior.closed_form import expected_log_likelihood, solve
 from orbitgp.posterior.inducing import InducingPosterior, kl
-from orbitgp.posterior.placement import random_points
 from orbitgp.training.callbacks import Callback, Evaluation
 from orbitgp.training.loop import Training, train
 from orbitgp.training.settings import TrainingSettings
-from orbitgp.values import SufficientStatistics
+from orbitgp.values import SufficientStatistics, WhitenedGaussian
 
 SCREEN_STEPS = 40
 NOISE_FACTORS = (0.7, 0.5, 0.35, 0.25, 0.18, 0.12)
@@ -44,14 +43,14 @@ class Outcome:
 
 
 def candidates(
-    model_orbit: Orbit, feature_map: nn.Module, x: Tensor, size: int, generator: torch.Generator
+    orbit: Orbit, feature_map: nn.Module, x: Tensor, size: int, generator: torch.Generator
 ) -> Tensor:
     """Orbit samples of random inputs behind the feature map, among which inducing points go."""
     repeats = math.ceil(size / len(x))
     order = torch.cat([torch.randperm(len(x), generator=generator) for _ in range(repeats)])
     chosen = x[order[:size].to(x.device)]
     with torch.no_grad():
-        return model_orbit.sample(chosen, 1, generator=generator).map(feature_map).points[:, 0]
+        return orbit.sample(chosen, 1, generator=generator).map(feature_map).points[:, 0]
 
 
 def initial_model(
@@ -142,7 +141,6 @@ def solve_large(
 ) -> InvariantGP:
     """Stage two: the same kernel, noise and ranges with many inducing points and the best q(u)."""
     points = candidates(model.orbit, model.feature_map, x, num_points, generator)
-    points = random_points(points, num_points, generator=generator)
     num_outputs = model.posterior.mean.shape[1]
     shared = len(model.posterior.scale) == 1
     large = InvariantGP(
@@ -158,44 +156,43 @@ def solve_large(
     fitting = stream_statistics(large, [(x, y)], weigh=mean_pairs, **draws)
     with torch.no_grad():
         factor = large.posterior.prior_factor(large.kernel)
-        large.posterior.assign(solve(fitting, factor))
     if isinstance(large.likelihood, Gaussian):
         weigh = unbiased_pairs(num_samples // 2)
         fresh = stream_statistics(large, [(x, y)], weigh=weigh, **draws)
-        settle_noise(large, large.likelihood, fitting, fresh, y)
+        large.posterior.assign(settle_noise(large.likelihood, fitting, fresh, y, factor))
+    else:
+        large.posterior.assign(solve(fitting, factor))
     return large
 
 
 @torch.no_grad()
 def settle_noise(
-    model: InvariantGP,
     likelihood: Gaussian,
     fitting: SufficientStatistics,
     fresh: SufficientStatistics,
     y: Tensor,
-) -> None:
-    """The noise with the most evidence at this M, and its q(u), without another pass.
+    prior_factor: Tensor,
+) -> WhitenedGaussian:
+    """Set the noise with the most evidence at this M, without another pass; returns its q(u).
 
     What few inducing points could not explain stage one took for noise. Both statistics are
     proportional to 1/σ², the fresh ones tell how good a q(u) is that was fitted on the others.
     """
-    noise, best = (
-        likelihood.noise.clone(),
-        elbo_from_statistics(model, fresh, num_data=len(y)).value,
-    )
-    prior_factor = model.posterior.prior_factor(model.kernel)
+    noise, kept = likelihood.noise.clone(), likelihood.raw_noise.clone()
+    q = solve(fitting, prior_factor)
+    best = expected_log_likelihood(fresh, q, prior_factor) - kl(q)
     for factor in NOISE_FACTORS:
-        before, q = likelihood.noise.clone(), model.posterior.q
-        mean = q.mean.clone()  # q holds the posterior's own mean, which is about to change
-        likelihood.assign_noise((noise * factor).clamp(min=2 * NOISE_FLOOR))
-        model.posterior.assign(solve(_at_noise(fitting, likelihood, y, factor), prior_factor))
+        if (factor * noise <= 2 * NOISE_FLOOR).any():
+            break
+        likelihood.assign_noise(factor * noise)
+        lower = solve(_at_noise(fitting, likelihood, y, factor), prior_factor)
         bound = _at_noise(fresh, likelihood, y, factor)
-        value = elbo_from_statistics(model, bound, num_data=len(y)).value
+        value = expected_log_likelihood(bound, lower, prior_factor) - kl(lower)
         if value <= best:
-            likelihood.assign_noise(before)
-            model.posterior.assign(replace(q, mean=mean))
-            return
-        best = value
+            break
+        q, best, kept = lower, value, likelihood.raw_noise.clone()
+    likelihood.raw_noise.copy_(kept)
+    return q
 
 
 def _at_noise(
@@ -215,7 +212,8 @@ def evidence(
     model: InvariantGP, x: Tensor, y: Tensor, *, num_samples: int, generator: torch.Generator
 ) -> tuple[float, float]:
     """The bound of all data on fresh draws, and its standard error from two independent sets."""
-    first, second = (
+    passes = 1 if model.orbit.size <= num_samples else 2  # whole orbits leave nothing to repeat
+    values = [
         stream_pointwise_bound(
             model,
             [(x, y)],
@@ -223,8 +221,9 @@ def evidence(
             generator=generator,
             group_size=num_samples // 2,
         )
-        for _ in range(2)
-    )
+        for _ in range(passes)
+    ]
+    first, second = values[0], values[-1]
     value = 0.5 * (first + second).sum() - kl(model.posterior.q)
     # Var[(a + b)/2] = E[(a − b)²]/4, added up over independent inputs
     error = 0.5 * (first - second).square().sum().sqrt()
