@@ -11,7 +11,7 @@ from orbitgp.errors import NumericalError
 from orbitgp.orbits.names import NAMES, starting_orbits
 from orbitgp.training.callbacks import Callback, JsonlLog, ProgressBar, Several
 from orbitgp.training.loop import Training, train
-from orbitgp.training.stages import affordable_points, evidence, solve_large
+from orbitgp.training.stages import affordable_points, evidence, initial_model, solve_large
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -144,6 +144,31 @@ def test_every_name_has_its_starts():
     (start,) = starting_orbits(own)
     assert start is not own
     assert start.describe() == own.describe()
+
+
+def test_starts_do_not_touch_each_other(generator):
+    """What one start learns of noise and features is not where the next one begins."""
+    x, likelihood = torch.rand(20, 6, 6, generator=generator), Gaussian(0.2)
+    features = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3))
+    models = [
+        initial_model(
+            Affine(-0.1, 0.1),
+            likelihood,
+            x,
+            num_outputs=1,
+            num_points=10,
+            feature_map=features,
+            variance=1.0,
+            generator=generator,
+        )
+        for _ in range(2)
+    ]
+    before = {name: value.clone() for name, value in models[1].state_dict().items()}
+    run = Training(models[0], x, x[:, 0, 0], settings=Settings(), generator=generator)
+    for _ in range(3):
+        run.advance(Callback())
+    assert models[0].likelihood.noise != likelihood.noise
+    assert all(torch.equal(value, before[n]) for n, value in models[1].state_dict().items())
 
 
 def test_budgets_choose_the_number_of_points():

@@ -1,5 +1,6 @@
 """Two stages: learn the invariance at modest M, then solve once at large M."""
 
+import copy
 import math
 import os
 from collections.abc import Sequence
@@ -64,7 +65,11 @@ def initial_model(
     variance: float,
     generator: torch.Generator,
 ) -> InvariantGP:
-    """A model whose lengthscale is a typical distance, with inducing points on orbit samples."""
+    """A model whose lengthscale is a typical distance, with inducing points on orbit samples.
+
+    It learns in copies of likelihood and feature map, so that one start leaves the next untouched.
+    """
+    likelihood, feature_map = copy.deepcopy(likelihood), copy.deepcopy(feature_map)
     points = candidates(orbit, feature_map, x, num_points, generator)
     kernel = RBF(variance, _typical_distance(points)).to(points)
     posterior = InducingPosterior(points, num_outputs, jitter=JITTER)
