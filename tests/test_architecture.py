@@ -1,6 +1,7 @@
 """Imports go down only, third parties stay behind borders, public names are deliberate."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,22 +12,24 @@ PACKAGE = Path(orbitgp.__file__).parent
 # from the ground up; modules of one layer never import each other unless they share a folder
 LAYERS = [
     {"errors", "positive"},
-    {"values"},
+    {"values", "sealed"},
     {"ustatistics"},
     {"kernels"},
     {"orbits", "features", "posterior", "likelihoods"},
     {"model"},
     {"objective"},
-    {"training"},
+    {"blueprints", "training"},
     {"estimators"},
+    {"files"},
     {"__init__"},
 ]
 
 BORDERS = {
     "gpytorch": {"kernels.py"},
     "linear_operator": set(),
-    "safetensors": {"values.py"},
-    "sklearn": {"estimators.py"},
+    "mlflow": {"training/loggers.py"},
+    "safetensors": {"sealed.py", "values.py"},
+    "sklearn": {f"estimators/{name}.py" for name in ("base", "classifier", "regressor")},
     "tqdm": {"training/callbacks.py"},
     "matplotlib": set(),
 }
@@ -103,10 +106,28 @@ def test_public_names():
         *("RBF", "InvariantKernel", "InducingPosterior", "InvariantGP"),
         *("greedy_points", "kmeans_points", "random_points"),
         *("Likelihood", "Gaussian", "OneHotGaussian"),
-        *("InvariantGPClassifier", "InvariantGPRegressor", "TrainingSettings"),
+        *("InvariantGPClassifier", "InvariantGPRegressor", "TrainingSettings", "load", "save"),
+        *("Callback", "JsonlLog", "ProgressBar", "TensorBoardLog", "MLflowLog"),
         *("elbo", "elbo_from_statistics", "statistics", "stream_statistics", "solve"),
         *("mean_pairs", "unbiased_pairs", "GradientUpdate", "NaturalUpdate"),
         *("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
-        *("OrbitGPError", "InputError", "NumericalError"),
+        *("OrbitGPError", "InputError", "NumericalError", "FileError"),
     }
     assert all(hasattr(orbitgp, name) for name in orbitgp.__all__)
+
+
+def test_lazy_names_are_those_of_the_type_checker():
+    """What a type checker sees imported and what is looked up at run time are the same."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {(n.module, a.name) for n in block.body for a in n.names}
+    found = {(f"orbitgp.{home}", name) for home, names in orbitgp._HOMES.items() for name in names}
+    assert seen == found
+    assert {name for _, name in found} == set(orbitgp.__all__)
+
+
+def test_importing_takes_little_more_than_importing_torch():
+    """At most 0.3 s, the best of three fresh processes."""
+    code = "import time, torch; t = time.perf_counter(); import orbitgp; print(time.perf_counter() - t)"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True) for _ in range(3)]
+    assert min(float(run.stdout) for run in runs) < 0.3

@@ -1,43 +1,50 @@
 """orbitgp: Gaussian processes that learn invariances from data, by the marginal likelihood."""
 
-from orbitgp.errors import InputError, NumericalError, OrbitGPError
-from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
-from orbitgp.kernels import RBF, InvariantKernel
-from orbitgp.likelihoods.base import Likelihood
-from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
-from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
-from orbitgp.objective import elbo, elbo_from_statistics, statistics, stream_statistics
-from orbitgp.orbits import (
-    Affine,
-    CyclicShifts,
-    FiniteOrbit,
-    FunctionOrbit,
-    GaussianNoise,
-    Identity,
-    Mirror,
-    Orbit,
-    PermutationGroup,
-    QuarterTurns,
-    Rotation,
-    SignFlips,
-    UniformRange,
-    compose,
-    coordinate_swap,
-)
-from orbitgp.posterior.closed_form import solve
-from orbitgp.posterior.inducing import InducingPosterior
-from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
-from orbitgp.training.settings import TrainingSettings
-from orbitgp.training.updates import GradientUpdate, NaturalUpdate
-from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orbitgp.errors import FileError, InputError, NumericalError, OrbitGPError
+    from orbitgp.estimators.classifier import InvariantGPClassifier
+    from orbitgp.estimators.regressor import InvariantGPRegressor
+    from orbitgp.files import load, save
+    from orbitgp.kernels import RBF, InvariantKernel
+    from orbitgp.likelihoods.base import Likelihood
+    from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
+    from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
+    from orbitgp.objective import elbo, elbo_from_statistics, statistics, stream_statistics
+    from orbitgp.orbits.affine import Affine, Rotation
+    from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
+    from orbitgp.orbits.compose import compose
+    from orbitgp.orbits.function import FunctionOrbit
+    from orbitgp.orbits.groups import (
+        CyclicShifts,
+        Mirror,
+        PermutationGroup,
+        QuarterTurns,
+        SignFlips,
+        coordinate_swap,
+    )
+    from orbitgp.orbits.noise import GaussianNoise
+    from orbitgp.orbits.ranges import UniformRange
+    from orbitgp.posterior.closed_form import solve
+    from orbitgp.posterior.inducing import InducingPosterior
+    from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
+    from orbitgp.training.callbacks import Callback, JsonlLog, ProgressBar
+    from orbitgp.training.loggers import MLflowLog, TensorBoardLog
+    from orbitgp.training.settings import TrainingSettings
+    from orbitgp.training.updates import GradientUpdate, NaturalUpdate
+    from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "RBF",
     "Affine",
+    "Callback",
     "CyclicShifts",
     "Elbo",
+    "FileError",
     "FiniteOrbit",
     "FunctionOrbit",
     "Gaussian",
@@ -50,7 +57,9 @@ __all__ = [
     "InvariantGPClassifier",
     "InvariantGPRegressor",
     "InvariantKernel",
+    "JsonlLog",
     "Likelihood",
+    "MLflowLog",
     "Mirror",
     "NaturalUpdate",
     "NumericalError",
@@ -60,10 +69,12 @@ __all__ = [
     "OrbitSample",
     "PermutationGroup",
     "Prediction",
+    "ProgressBar",
     "QuarterTurns",
     "Rotation",
     "SignFlips",
     "SufficientStatistics",
+    "TensorBoardLog",
     "TrainingSettings",
     "UniformRange",
     "compose",
@@ -72,10 +83,56 @@ __all__ = [
     "elbo_from_statistics",
     "greedy_points",
     "kmeans_points",
+    "load",
     "mean_pairs",
     "random_points",
+    "save",
     "solve",
     "statistics",
     "stream_statistics",
     "unbiased_pairs",
 ]
+
+# GPyTorch and scikit-learn take a second to import, so a name is looked up when it is first used
+_HOMES = {
+    "errors": ("FileError", "InputError", "NumericalError", "OrbitGPError"),
+    "estimators.classifier": ("InvariantGPClassifier",),
+    "estimators.regressor": ("InvariantGPRegressor",),
+    "files": ("load", "save"),
+    "kernels": ("RBF", "InvariantKernel"),
+    "likelihoods.base": ("Likelihood",),
+    "likelihoods.gaussian": ("Gaussian", "OneHotGaussian"),
+    "model": ("InvariantGP", "mean_pairs", "unbiased_pairs"),
+    "objective": ("elbo", "elbo_from_statistics", "statistics", "stream_statistics"),
+    "orbits.affine": ("Affine", "Rotation"),
+    "orbits.base": ("FiniteOrbit", "Identity", "Orbit"),
+    "orbits.compose": ("compose",),
+    "orbits.function": ("FunctionOrbit",),
+    "orbits.groups": (
+        *("CyclicShifts", "Mirror", "PermutationGroup", "QuarterTurns", "SignFlips"),
+        "coordinate_swap",
+    ),
+    "orbits.noise": ("GaussianNoise",),
+    "orbits.ranges": ("UniformRange",),
+    "posterior.closed_form": ("solve",),
+    "posterior.inducing": ("InducingPosterior",),
+    "posterior.placement": ("greedy_points", "kmeans_points", "random_points"),
+    "training.callbacks": ("Callback", "JsonlLog", "ProgressBar"),
+    "training.loggers": ("MLflowLog", "TensorBoardLog"),
+    "training.settings": ("TrainingSettings",),
+    "training.updates": ("GradientUpdate", "NaturalUpdate"),
+    "values": ("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"orbitgp.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'orbitgp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,6 +11,10 @@ class InputError(OrbitGPError, ValueError):
     """An argument cannot be used as it was given."""
 
 
+class FileError(OrbitGPError, ValueError):
+    """A file is damaged, hostile, of another version, or not one of ours."""
+
+
 class NumericalError(OrbitGPError, ArithmeticError):
     """A matrix that must be positive definite is not."""
 

@@ -1,7 +1,8 @@
 """InvariantGP: orbit, feature map, base kernel, posterior and likelihood in one model."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Shaped
@@ -16,23 +17,44 @@ from orbitgp.posterior.inducing import InducingPosterior, covariances, cross_cov
 from orbitgp.ustatistics import mean_weights, pair_weights
 from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction, WhitenedGaussian
 
-Weigh = Callable[[OrbitSample], PairWeights]
+
+@dataclass(frozen=True)
+class Weigh:
+    """How orbit samples are drawn in groups, and how their pairs are weighed.
+
+    With a group size, every pair mean is unbiased; without, all samples are one evenly spread
+    group and all pairs weigh alike.
+    """
+
+    group_size: int | None
+
+    def __call__(self, sample: OrbitSample) -> PairWeights:
+        """The weights of these samples."""
+        if self.group_size is None or sample.is_whole:
+            return mean_weights(sample.num_samples)  # exact on a whole orbit, in one group
+        return pair_weights(
+            sample.num_samples, orbit_size=sample.orbit_size, group_size=self.group_size
+        )
+
+    def draw(
+        self,
+        model: "InvariantGP",
+        x: Shaped[Tensor, "N *event"],
+        num_samples: int | None,
+        generator: torch.Generator | None,
+    ) -> OrbitSample:
+        """Samples φ(x_a) in groups that suit the weights."""
+        group_size = self.group_size or num_samples or 1
+        return model.sample_orbit(x, num_samples, generator=generator, group_size=group_size)
 
 
-def mean_pairs(sample: OrbitSample) -> PairWeights:
-    """Every pair alike: biased by O(1/S), positive semi-definite. For q(u) and for predictions."""
-    return mean_weights(sample.num_samples)
+mean_pairs = Weigh(None)
+"""Every pair alike: a little biased, positive semi-definite. For q(u) and for predictions."""
 
 
 def unbiased_pairs(group_size: int) -> Weigh:
     """Weights that make every pair mean unbiased. For the bound and its gradient."""
-
-    def weigh(sample: OrbitSample) -> PairWeights:
-        if sample.is_whole:
-            return mean_weights(sample.num_samples)  # exact, in one group
-        return pair_weights(sample.num_samples, orbit_size=sample.orbit_size, group_size=group_size)
-
-    return weigh
+    return Weigh(group_size)
 
 
 class InvariantGP(nn.Module):
@@ -67,6 +89,7 @@ class InvariantGP(nn.Module):
         num_samples: int | None,
         *,
         generator: torch.Generator | None,
+        group_size: int = 1,
     ) -> OrbitSample:
         """φ(x_a) for S draws of each input; for all of a finite orbit if S ≥ P or S is None."""
         wanted = math.inf if num_samples is None else num_samples
@@ -81,7 +104,8 @@ class InvariantGP(nn.Module):
             raise InputError(
                 "orbit samples are random; pass generator=torch.Generator().manual_seed(0)"
             )
-        return self.orbit.sample(x, num_samples, generator=generator).map(self.feature_map)
+        sample = self.orbit.sample(x, num_samples, generator=generator, group_size=group_size)
+        return sample.map(self.feature_map)
 
     def covariances(self, sample: OrbitSample, weigh: Weigh) -> OrbitCovariances:
         """Covariances of g on sampled orbits with u and among themselves."""

@@ -52,8 +52,8 @@ def pointwise_bound(
 ) -> Float[Tensor, "N"]:
     """E_q[log p(y_n | f)] or its quadratic bound, point by point: unbiased estimates."""
     _check_batch(x, y)
-    sample = model.sample_orbit(x, num_samples, generator=generator)
-    covariances = model.covariances(sample, unbiased_pairs(group_size))
+    weigh = unbiased_pairs(group_size)
+    covariances = model.covariances(weigh.draw(model, x, num_samples, generator), weigh)
     kuu = model.posterior.prior_covariance(model.kernel)
     whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
     return _bound(model, x, y).expectation(moments(covariances, model.posterior.q, whitened))
@@ -102,7 +102,7 @@ def statistics(
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of a batch; `mean_pairs` serve q(u), `unbiased_pairs` the bound."""
     _check_batch(x, y)
-    sample = model.sample_orbit(x, num_samples, generator=generator)
+    sample = weigh.draw(model, x, num_samples, generator)
     return batch_statistics(model.covariances(sample, weigh), _bound(model, x, y))
 
 
@@ -137,7 +137,7 @@ def _stream(
     for batch_x, batch_y in batches:
         _check_batch(batch_x, batch_y)
         for x, y in zip(batch_x.split(size), batch_y.split(size), strict=True):
-            sample = model.sample_orbit(x, num_samples, generator=generator)
+            sample = weigh.draw(model, x, num_samples, generator)
             yield model.covariances(sample, weigh), _bound(model, x, y)
 
 

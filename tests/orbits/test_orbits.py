@@ -285,7 +285,7 @@ def test_composition_applies_the_first_first(generator):
     [
         (lambda g: PermutationGroup((0, 0, 1)), "not a permutation"),
         (lambda g: PermutationGroup(), "at least one generator"),
-        (lambda g: PermutationGroup([1, 0, *range(2, 10)], [*range(1, 10), 0]), "more than"),
+        (lambda g: PermutationGroup([1, 0, *range(2, 10)], [*range(1, 10), 0]), "too many to list"),
         (lambda g: CyclicShifts(7, step=2), "divides"),
         (lambda g: SignFlips(1, 1), "different"),
         (lambda g: QuarterTurns().enumerate(torch.zeros(1, 3, 4)), "square"),

@@ -280,7 +280,7 @@ def test_duplicate_inducing_points_are_held_by_the_jitter(generator):
 
 def test_bad_arguments_say_what_to_do(generator):
     points = torch.zeros(3, 2)
-    for bad in (points * torch.nan, points.byte(), points.reshape(3, 2, 1), points[:0]):
+    for bad in (points * torch.nan, points.byte(), points.reshape(3, 2, 1, 1), points[:0]):
         with pytest.raises(InputError, match=r"x.float\(\).flatten\(1\)"):
             InducingPosterior(bad, 1)
     with pytest.raises(InputError, match="jitter"):

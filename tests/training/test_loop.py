@@ -11,7 +11,8 @@ from orbitgp.errors import NumericalError
 from orbitgp.orbits.names import NAMES, starting_orbits
 from orbitgp.training.callbacks import Callback, JsonlLog, ProgressBar, Several
 from orbitgp.training.loop import Training, train
-from orbitgp.training.stages import affordable_points, evidence, initial_model, solve_large
+from orbitgp.training.solving import affordable_points, evidence, solve_large
+from orbitgp.training.starts import initial_model
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -173,10 +174,12 @@ def test_starts_do_not_touch_each_other(generator):
 
 def test_budgets_choose_the_number_of_points():
     sizes = [
-        affordable_points(10_000, 784, 24, seconds=seconds, memory=1e10) for seconds in (1, 10, 100)
+        affordable_points(10_000, 784, num_averaged=4, seconds=seconds, memory=1e10)
+        for seconds in (1, 10, 100)
     ]
     assert sizes[0] < sizes[1] < sizes[2]
-    assert affordable_points(100, 2, 8, seconds=1e9, memory=48 * 1000**2) == 1000
+    limits = {"seconds": 1e9, "memory": 64 * 1000**2}
+    assert affordable_points(100, 2, num_averaged=1, **limits) == 1000
 
 
 def test_stage_two_has_more_evidence(generator):
@@ -185,9 +188,10 @@ def test_stage_two_has_more_evidence(generator):
     draws = {"num_samples": 24, "generator": generator}
     small = evidence(run.model, run.x, run.y, **draws)
     noise = run.model.likelihood.noise.item()
-    large = solve_large(run.model, run.x, run.y, num_points=120, **draws)
+    chosen = {"num_points": 60, "num_averaged": 8, "generator": generator}
+    large = solve_large(run.model, run.x, run.y, **chosen)
     value, error = evidence(large, run.x, run.y, **draws)
-    print(f"M = 30: {small[0]:.1f} ± {small[1]:.1f} nats; M = 120: {value:.1f} ± {error:.1f}")
+    print(f"M = 30: {small[0]:.1f} ± {small[1]:.1f} nats; M = 60: {value:.1f} ± {error:.1f}")
     assert value > small[0] + 4 * (error + small[1])
     assert large.likelihood.noise.item() <= noise
 

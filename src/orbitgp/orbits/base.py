@@ -6,10 +6,14 @@ from abc import ABC, abstractmethod
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
+from torch.quasirandom import SobolEngine
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.values import OrbitSample
+
+UNIT = 2**24
+"""Numbers k / 2²⁴, as `torch.rand` draws them, are exact in float32."""
 
 
 def repeat(x: Float[Tensor, "N *event"], num_samples: int) -> Float[Tensor, "NS *event"]:
@@ -58,20 +62,33 @@ class Orbit(nn.Module, ABC):
         """What has been learned, in words."""
 
     def noise(
-        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
     ) -> Float[Tensor, "N S K"]:
-        """Free noise, Unif(0, 1), independent for each input and sample, untouched by θ."""
-        shape = (num_inputs, num_samples, self.noise_size)
-        return torch.rand(shape, generator=generator, device=generator.device)
+        """Free noise, Unif(0, 1), untouched by θ; independent for each input and group of samples.
+
+        The samples of one group cover the unit cube evenly, so that their mean is less noisy.
+        """
+        return even_uniforms(
+            (num_inputs, num_samples, self.noise_size), group_size, generator=generator
+        )
 
     def sample(
-        self, x: Shaped[Tensor, "*N_event"], num_samples: int, *, generator: torch.Generator
+        self,
+        x: Shaped[Tensor, "*N_event"],
+        num_samples: int,
+        *,
+        generator: torch.Generator,
+        group_size: int = 1,
     ) -> OrbitSample:
-        """S points of the orbit of each input."""
+        """S points of the orbit of each input, in groups that are independent of each other."""
         check_inputs(x)
-        if num_samples < 1:
-            raise InputError(f"num_samples must be at least 1; got {num_samples}")
-        noise = self.noise(len(x), num_samples, generator=generator).to(x.device)
+        if num_samples < 1 or group_size < 1 or num_samples % group_size:
+            raise InputError(
+                f"num_samples must be at least 1, and a multiple of group_size; got {num_samples} "
+                f"samples in groups of {group_size}"
+            )
+        draws = {"generator": generator, "group_size": group_size}
+        noise = self.noise(len(x), num_samples, **draws).to(x.device)
         return OrbitSample(self.transform(x, noise), self.size)
 
     def log_prior(self) -> Float[Tensor, ""]:
@@ -94,9 +111,10 @@ class FiniteOrbit(Orbit):
         """The points with these numbers."""
 
     def noise(
-        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
     ) -> Float[Tensor, "N S 1"]:
         """Numbers of S different points, uniform over subsets, in random order."""
+        del group_size  # different points are all the evenness that there is
         index = distinct_integers(num_inputs, num_samples, int(self.size), generator=generator)
         return index.unsqueeze(-1).float()
 
@@ -127,6 +145,28 @@ class Identity(FiniteOrbit):
     def describe(self) -> str:
         """In words."""
         return "no invariance"
+
+
+def even_uniforms(
+    shape: tuple[int, int, int], group_size: int, *, generator: torch.Generator
+) -> Float[Tensor, "N S K"]:
+    """Unif(0, 1) noise [N, S, K] whose groups of G samples are evenly spread, each by itself.
+
+    One scrambled Sobol net of G points, moved by an exclusive or with random bits for each group
+    (a digital shift; Owen 2003). Given the net every point is uniform and every group independent
+    of the others; the mean of a smooth function over a group of 32 is some 25 times less noisy in
+    6 dimensions than over 32 independent points.
+    """
+    num_inputs, num_samples, size = shape
+    device = generator.device
+    if group_size == 1:
+        return torch.rand(shape, generator=generator, device=device)
+    seed = int(torch.randint(2**31, (1,), generator=generator, device=device))
+    net = SobolEngine(size, scramble=True, seed=seed).draw(group_size, dtype=torch.float64)
+    groups = (num_inputs, num_samples // group_size, 1, size)
+    shifts = torch.randint(UNIT, groups, generator=generator, device=device)
+    bits = (net * UNIT).long().to(device) ^ shifts
+    return (bits.float() / UNIT).reshape(shape)
 
 
 def distinct_integers(

@@ -33,13 +33,19 @@ class Composition(Orbit):
         self.noise_size = sum(orbit.noise_size for orbit in orbits)
 
     def noise(
-        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
     ) -> Float[Tensor, "N S K"]:
         """The noise of all parts side by side."""
-        # one sample for each of N·S rows: finite parts, too, are drawn independently here
-        rows = num_inputs * num_samples
-        parts = [part.noise(rows, 1, generator=generator) for part in _parts(self)]
-        return torch.cat(parts, -1).reshape(num_inputs, num_samples, self.noise_size)
+
+        def draw(part: Orbit) -> Tensor:
+            if not isinstance(part, FiniteOrbit):
+                draws = {"generator": generator, "group_size": group_size}
+                return part.noise(num_inputs, num_samples, **draws)
+            # one sample for each of N·S rows: finite parts, too, are drawn independently here
+            rows = part.noise(num_inputs * num_samples, 1, generator=generator)
+            return rows.reshape(num_inputs, num_samples, part.noise_size)
+
+        return torch.cat([draw(part) for part in _parts(self)], -1)
 
     def transform(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]

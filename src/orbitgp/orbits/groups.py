@@ -11,6 +11,8 @@ from orbitgp.errors import InputError
 from orbitgp.orbits.base import FiniteOrbit
 
 MAX_GROUP_SIZE = 100_000
+MAX_GROUP_ENTRIES = 10_000_000
+"""Elements × positions."""
 
 
 class CoordinatePermutations(FiniteOrbit):
@@ -55,7 +57,9 @@ class PermutationGroup(CoordinatePermutations):
 
     def __init__(self, *generators: Sequence[int], dim: int = -1) -> None:
         super().__init__()
-        self.register_buffer("elements", torch.tensor(generate_group(generators)))
+        self.generators = tuple(tuple(generator) for generator in generators)
+        elements = torch.tensor(generate_group(self.generators))
+        self.register_buffer("elements", elements, persistent=False)
         self.size = len(self.elements)
         self.dim = dim
 
@@ -110,10 +114,10 @@ def generate_group(generators: Sequence[Sequence[int]]) -> list[tuple[int, ...]]
         }
         frontier = sorted(product for product in products if product not in seen)
         seen.update(dict.fromkeys(frontier))
-        if len(seen) > MAX_GROUP_SIZE:
+        if len(seen) > MAX_GROUP_SIZE or len(seen) * length > MAX_GROUP_ENTRIES:
             raise InputError(
-                f"the generators make a group of more than {MAX_GROUP_SIZE} elements; sample such "
-                "a group with FunctionOrbit instead of listing it"
+                f"the generators make a group of {len(seen)} elements or more on {length} "
+                "positions, too many to list; sample such a group with FunctionOrbit instead"
             )
     return list(seen)
 
@@ -200,7 +204,9 @@ class SignFlips(FiniteOrbit):
         self.coordinates = coordinates
         self.size = 2 ** len(coordinates)
         bits = torch.arange(int(self.size))[:, None] >> torch.arange(len(coordinates)) & 1
-        self.register_buffer("signs", (1 - 2 * bits).to(torch.get_default_dtype()))
+        self.register_buffer(
+            "signs", (1 - 2 * bits).to(torch.get_default_dtype()), persistent=False
+        )
 
     def act(
         self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]

@@ -45,9 +45,10 @@ class GaussianNoise(Orbit):
         return softplus(self.raw_scale) if self.learnable else self.raw_scale
 
     def noise(
-        self, num_inputs: int, num_samples: int, *, generator: torch.Generator
+        self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
     ) -> Float[Tensor, "N S K"]:
-        """ε for every coordinate."""
+        """ε for every coordinate; too many of them for an even cover, so independent always."""
+        del group_size
         shape = (num_inputs, num_samples, self.noise_size)
         return torch.randn(shape, generator=generator, device=generator.device)
 

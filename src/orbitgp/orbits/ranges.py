@@ -73,6 +73,12 @@ class UniformRange(nn.Module):
         """The upper ends, φ_max ≥ 0."""
         return self.widths[-1]
 
+    def assign_widths(self, widths: Float[Tensor, "E K"]) -> None:
+        """Take these widths for the ends that are learned."""
+        with torch.no_grad():
+            raw = inverse_softplus(widths.to(self.raw))
+            self.raw.copy_(torch.where(self.learned, raw, self.raw))
+
     def rsample(self, uniform: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch K"]:
         """φ = low + (high − low) u for u ~ Unif(0, 1): the reparameterised draw."""
         widths = self.widths.to(uniform)

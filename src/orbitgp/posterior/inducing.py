@@ -10,17 +10,24 @@ from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
 
+BLOCK = 2**23
+"""Base covariances held at once while Kuu is computed."""
+
 
 class InducingPosterior(nn.Module):
-    """Inducing points Z in the domain of g, and q(u), u = g(Z), in whitened coordinates.
+    """Inducing variables u of g at points Z, and q(u) in whitened coordinates.
 
-    Z lives where the base kernel does: behind the feature map. q(u) starts at the prior. A
-    covariance shared by all outputs is what a precision shared by all outputs leads to.
+    Z lives where the base kernel does: behind the feature map. With Z [M, D], u_m = g(z_m); with
+    Z [M, J, D], u_m = mean_j g(z_mj), an average over a piece of an orbit, which says more of an
+    invariant f than one value of g does, for J times the kernel evaluations and the same algebra.
+
+    q(u) starts at the prior. A covariance shared by all outputs is what a precision shared by all
+    outputs leads to.
     """
 
     def __init__(
         self,
-        points: Shaped[Tensor, "M *D"],
+        points: Shaped[Tensor, "M *features"],
         num_outputs: int,
         *,
         shared_covariance: bool = True,
@@ -28,9 +35,9 @@ class InducingPosterior(nn.Module):
     ) -> None:
         super().__init__()
         finite = points.is_floating_point() and torch.isfinite(points).all()
-        if points.ndim != 2 or len(points) == 0 or not finite:
+        if points.ndim not in (2, 3) or points.numel() == 0 or not finite:
             raise InputError(
-                "inducing points must be finite, floating point features [M, D]; got "
+                "inducing points must be finite, floating point features [M, D] or [M, J, D]; got "
                 f"{points.dtype} {list(points.shape)}: for images, pass x.float().flatten(1)"
             )
         if num_outputs < 1 or not jitter >= 0:
@@ -66,34 +73,53 @@ class InducingPosterior(nn.Module):
             self.scale.copy_(q.scale)
 
     def prior_covariance(self, kernel: Kernel) -> Float[Tensor, "M M"]:
-        """Kuu = k_g(Z, Z) + jitter · (mean variance) · I, in float64.
+        """Kuu = Cov(u, u) + jitter · (mean variance) · I, in float64.
 
         The jitter is that of a u observed with a little noise, so the bound stays a bound.
         """
-        points = self.points.double()
-        return add_jitter(covariance(kernel, points, points), self.jitter)
+        if self.points.ndim == 2:
+            points = self.points.double()
+            return add_jitter(covariance(kernel, points, points), self.jitter)
+        num_points, num_averaged, _ = self.points.shape
+        blocks = self.points.split(max(1, BLOCK // (num_points * num_averaged)))
+        rows = [covariance_with_u(kernel, block.flatten(0, 1), self.points) for block in blocks]
+        averages = torch.cat(rows).double().unflatten(0, (num_points, num_averaged)).mean(1)
+        return add_jitter(averages, self.jitter)
 
     def prior_factor(self, kernel: Kernel) -> Float[Tensor, "M M"]:
         """L with L Lᵀ = Kuu."""
         return cholesky(self.prior_covariance(kernel), "Kuu")
 
 
+def covariance_with_u(
+    kernel: Kernel, features: Float[Tensor, "K D"], points: Float[Tensor, "M *J D"]
+) -> Float[Tensor, "K M"]:
+    """Cov(g(x), u_m) = mean_j k_g(x, z_mj), in the dtype of the features."""
+    points = points.to(features.dtype)
+    if points.ndim == 2:
+        return covariance(kernel, features, points)
+    total = torch.zeros(len(features), len(points)).to(features)
+    for place in range(points.shape[1]):
+        total += covariance(kernel, features, points[:, place])
+    return total.div_(points.shape[1])
+
+
 def cross_covariance(
-    kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M D"]
+    kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M *J D"]
 ) -> Float[Tensor, "N S M"]:
-    """k_g(x_s, Z) for each orbit sample, in the dtype of the samples."""
+    """Cov(g(x_s), u) for each orbit sample, in the dtype of the samples."""
     features = sample.points
-    if features.ndim != 3 or features.shape[2] != points.shape[1]:
+    if features.ndim != 3 or features.shape[2] != points.shape[-1]:
         raise InputError(
-            f"features have shape {list(features.shape[2:])}, inducing points {points.shape[1]} "
+            f"features have shape {list(features.shape[2:])}, inducing points {points.shape[-1]} "
             "coordinates; these live behind the feature map: choose them among its outputs"
         )
-    rows = covariance(kernel, features.flatten(0, 1), points.to(features.dtype))
+    rows = covariance_with_u(kernel, features.flatten(0, 1), points)
     return rows.unflatten(0, features.shape[:2])
 
 
 def covariances(
-    kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M D"], weights: PairWeights
+    kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M *J D"], weights: PairWeights
 ) -> OrbitCovariances:
     """Covariances of g between Z and the orbit samples, and among the samples of each input."""
     groups = group_sums(cross_covariance(kernel, sample, points), weights)

@@ -17,7 +17,6 @@ class Evaluation:
     elbo: float
     standard_error: float
     learned: str
-    seconds: float
 
 
 class Callback:
@@ -31,6 +30,9 @@ class Callback:
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """After each evaluation of the bound."""
+
+    def announced(self, message: str) -> None:
+        """Before long work that has no steps."""
 
     def warned(self, message: str) -> None:
         """When a guard had to act."""
@@ -59,6 +61,11 @@ class Several(Callback):
         """Passed on."""
         for callback in self.callbacks:
             callback.evaluated(evaluation)
+
+    def announced(self, message: str) -> None:
+        """Passed on."""
+        for callback in self.callbacks:
+            callback.announced(message)
 
     def warned(self, message: str) -> None:
         """Passed on."""
@@ -92,6 +99,11 @@ class ProgressBar(Callback):
             self._bar.set_description(f"evidence ≥ {evaluation.elbo:,.0f} nats")
             self._bar.set_postfix_str(evaluation.learned)
 
+    def announced(self, message: str) -> None:
+        """A line, if a person is looking."""
+        if sys.stderr.isatty():
+            tqdm.write(message, file=sys.stderr)
+
     def warned(self, message: str) -> None:
         """Above the bar, which stays."""
         if self._bar is not None:
@@ -109,6 +121,7 @@ class JsonlLog(Callback):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
 
     def started(self, max_steps: int) -> None:
         """The first line."""
@@ -117,6 +130,10 @@ class JsonlLog(Callback):
     def evaluated(self, evaluation: Evaluation) -> None:
         """The curve, point by point."""
         self._write(event="evaluated", **asdict(evaluation))
+
+    def announced(self, message: str) -> None:
+        """What comes next."""
+        self._write(event="announced", message=message)
 
     def warned(self, message: str) -> None:
         """What a guard did."""
@@ -127,5 +144,7 @@ class JsonlLog(Callback):
         self._write(event="finished", reason=reason)
 
     def _write(self, **fields: object) -> None:
+        line = json.dumps({"time": time.time(), **fields}, ensure_ascii=False) + "\n"
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"time": time.time(), **fields}, ensure_ascii=False) + "\n")
+            file.write("\n" + line if self._torn else line)  # a killed run may leave half a line
+        self._torn = False

@@ -1,7 +1,9 @@
 """Stage one: learn kernel, noise and ranges at modest M, with the closed-form q(u) inside."""
 
 import math
-import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,14 +14,18 @@ from orbitgp.objective import stream_pointwise_bound, stream_statistics
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import kl
+from orbitgp.sealed import within
 from orbitgp.training.callbacks import Callback, Evaluation
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.updates import GradientUpdate
 
+INTERRUPTED = "interrupted; the best model so far was kept"
 MAX_RECOVERIES = 3
 MAX_COOLINGS = 2
 NEGLIGIBLE = 0.5
 """Nats that are no progress."""
+
+_COUNTERS = ("step", "recoveries", "coolings", "without_progress")
 
 
 class Training:
@@ -62,7 +68,6 @@ class Training:
         self.without_progress = 0
         self.curve: list[Evaluation] = []
         self.best: tuple[dict[str, Tensor], Tensor, float] | None = None
-        self.start = time.monotonic()
 
     def advance(self, callback: Callback) -> str | None:
         """One step, with an evaluation where one is due; why to stop, if it is time to."""
@@ -114,6 +119,40 @@ class Training:
         if self.best is not None and not now >= self.best[2]:
             self.model.load_state_dict(self.best[0])
 
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that the next step depends on besides the model: plain values, and tensors."""
+        config = {
+            **{name: getattr(self, name) for name in _COUNTERS},
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "curve": [asdict(evaluation) for evaluation in self.curve],
+            "best": None if self.best is None else self.best[2],
+        }
+        tensors = {f"generators.{name}": g.get_state() for name, g in self.generators.items()}
+        for place, moments in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{place}.{name}": value for name, value in moments.items()}
+        if self.best is not None:
+            tensors |= {f"best.model.{name}": value for name, value in self.best[0].items()}
+            tensors["best.pointwise"] = self.best[1]
+        return config, tensors
+
+    def restore(self, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Go on where `state` was taken, with the model of that moment."""
+        for name in _COUNTERS:
+            setattr(self, name, config[name])
+        self.curve = [Evaluation(**evaluation) for evaluation in config["curve"]]
+        for name, generator in self.generators.items():
+            generator.set_state(tensors[f"generators.{name}"])
+        whole = self.optimizer.state_dict()
+        for name, value in within(tensors, "optimizer").items():
+            place, moment = name.split(".")
+            whole["state"].setdefault(int(place), {})[moment] = value
+        for group in whole["param_groups"]:
+            group["lr"] = config["learning_rate"]
+        self.optimizer.load_state_dict(whole)
+        if config["best"] is not None:
+            snapshot = within(tensors, "best.model")
+            self.best = (snapshot, tensors["best.pointwise"], config["best"])
+
     def _subset(self, name: str, size: int) -> Tensor:
         """Rows drawn without replacement; all of them, in order, if there are no more."""
         if size >= len(self.x):
@@ -139,9 +178,8 @@ class Training:
         """Evaluate, keep the model if it is the best so far, and tell if the bound fell clearly."""
         pointwise, value = self._elbo_now()
         error = _standard_error(pointwise, len(self.x))
-        seconds = time.monotonic() - self.start
         learned = self.model.orbit.describe()
-        self.curve.append(Evaluation(self.step, value, error, learned, seconds))
+        self.curve.append(Evaluation(self.step, value, error, learned))
         callback.evaluated(self.curve[-1])
         if not math.isfinite(value):
             return True
@@ -188,15 +226,20 @@ class Training:
         return None
 
 
-def train(training: Training, callback: Callback) -> str:
-    """Run to the end, or to Ctrl-C, and leave the best model in place; returns why it stopped."""
+def train(training: Training, callback: Callback, keep: Callable[[], None] = lambda: None) -> str:
+    """Run to the end, or to Ctrl-C, and leave the best model in place; returns why it stopped.
+
+    `keep` is called between steps, as often as the bound is evaluated, to keep a checkpoint.
+    """
     callback.started(training.settings.max_steps)
     reason = None
     try:
         while reason is None:
             reason = training.advance(callback)
+            if training.step % training.settings.evaluate_every == 0:
+                keep()
     except KeyboardInterrupt:
-        reason = "interrupted; the best model so far was kept"
+        reason = INTERRUPTED
     training.finish()
     callback.finished(reason)
     return reason

@@ -18,7 +18,7 @@ class TrainingSettings:
     batch_size: int = 256
     num_samples: int = 8
     fit_size: int = 8000
-    fit_samples: int = 24
+    fit_samples: int = 16
     refresh_every: int = 5
     evaluate_every: int = 20
     evaluation_size: int = 1000

@@ -1,0 +1,252 @@
+"""A model as plain values, JSON for its structure and tensors for its numbers, and back.
+
+Only parts of our own are rebuilt from a file, by the closed lists below. A part with a user's code
+in it (an orbit from a function, a feature map, another kernel) is marked as "given": its numbers
+are in the file, and whoever loads the file brings the part.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, distributions, nn
+
+from orbitgp.errors import FileError
+from orbitgp.features import Standardize
+from orbitgp.kernels import RBF, Kernel
+from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
+from orbitgp.model import InvariantGP
+from orbitgp.orbits.affine import Affine, Rotation
+from orbitgp.orbits.base import Identity, Orbit
+from orbitgp.orbits.compose import Composition, FiniteComposition, compose
+from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
+from orbitgp.orbits.noise import GaussianNoise
+from orbitgp.orbits.ranges import UniformRange
+from orbitgp.posterior.inducing import InducingPosterior
+from orbitgp.sealed import within
+
+GIVEN = {"kind": "given"}
+ORBITS = (
+    *(Identity, QuarterTurns, Mirror, CyclicShifts, PermutationGroup, SignFlips, GaussianNoise),
+    *(Affine, Rotation, Composition, FiniteComposition),
+)
+PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
+
+Config = dict[str, Any]
+Tensors = Mapping[str, Tensor]
+
+
+def model_config(model: InvariantGP) -> Config:
+    """The structure of a model; its numbers are `model.state_dict()`."""
+    return {
+        "orbit": orbit_config(model.orbit),
+        "feature_map": _feature_map_config(model.feature_map),
+        "kernel": _kernel_config(model.kernel),
+        "posterior": {"jitter": model.posterior.jitter},
+        "likelihood": _likelihood_config(model.likelihood),
+    }
+
+
+def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module]) -> InvariantGP:
+    """The model with this structure and these numbers; `given` holds what a file cannot."""
+    try:
+        model = InvariantGP(
+            orbit=_part(orbit_from, "orbit", config, tensors, given),
+            feature_map=_part(_feature_map_from, "feature_map", config, tensors, given),
+            kernel=_part(_kernel_from, "kernel", config, tensors, given),
+            likelihood=_part(_likelihood_from, "likelihood", config, tensors, given),
+            posterior=_posterior_from(config["posterior"], within(tensors, "posterior")),
+        )
+    except FileError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+        _refuse(f"the structure of the model ({type(error).__name__}: {error})")
+    fill(model, tensors)
+    return model
+
+
+def orbit_config(orbit: Orbit) -> Config:
+    """The structure of an orbit."""
+    kind = type(orbit)
+    if kind not in ORBITS:  # a user's own class, even one derived from ours
+        return GIVEN
+    if isinstance(orbit, Composition | FiniteComposition):
+        parts = [orbit_config(part) for part in orbit.orbits if isinstance(part, Orbit)]
+        return GIVEN if GIVEN in parts else {"kind": "compose", "parts": parts}
+    if isinstance(orbit, Mirror):
+        return {"kind": "Mirror", "dim": orbit.dim}
+    if isinstance(orbit, CyclicShifts):
+        fields = {"length": orbit.length, "step": orbit.step, "dim": orbit.dim}
+        return {"kind": "CyclicShifts", **fields}
+    if isinstance(orbit, PermutationGroup):
+        return {"kind": "PermutationGroup", "generators": orbit.generators, "dim": orbit.dim}
+    if isinstance(orbit, SignFlips):
+        return {"kind": "SignFlips", "coordinates": orbit.coordinates}
+    if isinstance(orbit, GaussianNoise):
+        shape = list(orbit.event_shape)
+        return {"kind": "GaussianNoise", "event_shape": shape, "learnable": orbit.learnable}
+    if isinstance(orbit, Affine | Rotation):
+        prior = _prior_config(orbit.ranges.prior)
+        return GIVEN if prior == GIVEN else {"kind": kind.__name__, "prior": prior}
+    return {"kind": kind.__name__}
+
+
+def orbit_from(config: Config, tensors: Tensors) -> Orbit:
+    """The orbit with this structure; its numbers are filled in later."""
+    match config["kind"]:
+        case "compose":
+            parts = config["parts"]
+            inner = [within(tensors, f"orbits.{place}") for place in range(len(parts))]
+            return compose(*(orbit_from(*part) for part in zip(parts, inner, strict=True)))
+        case "Identity":
+            return Identity()
+        case "QuarterTurns":
+            return QuarterTurns()
+        case "Mirror":
+            return Mirror(_integer(config["dim"]))
+        case "CyclicShifts":
+            length, step, dim = (_integer(config[name]) for name in ("length", "step", "dim"))
+            return CyclicShifts(length, step=step, dim=dim)
+        case "PermutationGroup":
+            generators = [[_integer(i) for i in row] for row in config["generators"]]
+            return PermutationGroup(*generators, dim=_integer(config["dim"]))
+        case "SignFlips":
+            return SignFlips(*(_integer(coordinate) for coordinate in config["coordinates"]))
+        case "GaussianNoise":
+            shape = tuple(_integer(length) for length in config["event_shape"])
+            scale = torch.ones_like(tensors["raw_scale"])
+            return GaussianNoise(scale, event_shape=shape, learnable=config["learnable"] is True)
+        case "Affine" | "Rotation":
+            orbit = Affine() if config["kind"] == "Affine" else Rotation()
+            orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"))
+            if orbit.ranges.raw.shape[1] != orbit.noise_size:
+                _refuse(f"a range of {orbit.ranges.raw.shape[1]} for {config['kind']}")
+            return orbit
+    _refuse(f"an orbit of kind {config['kind']!r}")
+
+
+def _ranges_from(prior: Config | None, tensors: Tensors) -> UniformRange:
+    symmetric = tensors["raw"].shape[0] == 1
+    ends = [1.0] * tensors["raw"].shape[1]
+    ranges = UniformRange(
+        [-end for end in ends], ends, symmetric=symmetric, prior=_prior_from(prior)
+    ).to(tensors["raw"].dtype)
+    return ranges.requires_grad_(bool(tensors["learned"].any()))
+
+
+def _prior_config(prior: distributions.Distribution | None) -> Config | None:
+    if prior is None:
+        return None
+    name = type(prior).__name__
+    if name not in PRIORS or type(prior) is not getattr(distributions, name):
+        return GIVEN
+    values = {key: getattr(prior, key).tolist() for key in prior.arg_constraints}
+    return {"kind": name, "parameters": values}
+
+
+def _prior_from(config: Config | None) -> distributions.Distribution | None:
+    if config is None:
+        return None
+    if config["kind"] not in PRIORS:
+        _refuse(f"a prior of kind {config['kind']!r}")
+    values = {key: torch.as_tensor(value) for key, value in config["parameters"].items()}
+    return getattr(distributions, config["kind"])(**values)
+
+
+def _feature_map_config(feature_map: nn.Module) -> Config:
+    if type(feature_map) is nn.Flatten:
+        return {"kind": "Flatten"}
+    return {"kind": "Standardize"} if type(feature_map) is Standardize else GIVEN
+
+
+def _feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
+    match config["kind"]:
+        case "Flatten":
+            return nn.Flatten()
+        case "Standardize":
+            return Standardize(tensors["mean"], tensors["scale"])
+    _refuse(f"a feature map of kind {config['kind']!r}")
+
+
+def _kernel_config(kernel: Kernel) -> Config:
+    if type(kernel) is not RBF or kernel.active_dims is not None or len(kernel.batch_shape):
+        return GIVEN
+    usual = str(kernel.raw_lengthscale_constraint) == str(RBF().raw_lengthscale_constraint)
+    return {"kind": "RBF"} if usual and not list(kernel.named_priors()) else GIVEN
+
+
+def _kernel_from(config: Config, tensors: Tensors) -> Kernel:
+    if config["kind"] != "RBF":
+        _refuse(f"a kernel of kind {config['kind']!r}")
+    lengthscale = tensors["raw_lengthscale"]
+    size = lengthscale.shape[-1]
+    return RBF(ard_num_dims=size if size > 1 else None).to(lengthscale.dtype)
+
+
+def _likelihood_config(likelihood: nn.Module) -> Config:
+    if type(likelihood) is OneHotGaussian:
+        return {"kind": "OneHotGaussian", "num_classes": likelihood.num_classes}
+    return {"kind": "Gaussian"} if type(likelihood) is Gaussian else GIVEN
+
+
+def _likelihood_from(config: Config, tensors: Tensors) -> nn.Module:
+    match config["kind"]:
+        case "Gaussian":
+            return Gaussian([1.0] * len(tensors["raw_noise"]))
+        case "OneHotGaussian":
+            return OneHotGaussian(_integer(config["num_classes"]))
+    _refuse(f"a likelihood of kind {config['kind']!r}")
+
+
+def _posterior_from(config: Config, tensors: Tensors) -> InducingPosterior:
+    points, mean, scale = tensors["points"], tensors["mean"], tensors["scale"]
+    if mean.shape[:1] != points.shape[:1] or scale.shape[1:] != (len(points), len(points)):
+        _refuse(
+            f"{list(points.shape)} inducing points with q(u) of shapes {list(mean.shape)} and "
+            f"{list(scale.shape)}"
+        )
+    return InducingPosterior(
+        points, mean.shape[1], shared_covariance=len(scale) == 1, jitter=float(config["jitter"])
+    )
+
+
+def fill(module: nn.Module, tensors: Tensors) -> None:
+    """Put the numbers of a file into a module, if they are just those that it needs."""
+    own = module.state_dict()
+    if own.keys() != tensors.keys():
+        names = sorted(own.keys() ^ tensors.keys())
+        _refuse(f"other tensors than the model needs: {', '.join(names[:5])}")
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape or tensor.dtype != own[name].dtype:
+            _refuse(
+                f"{name} as {tensor.dtype} {list(tensor.shape)}, where the model needs "
+                f"{own[name].dtype} {list(own[name].shape)}"
+            )
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            constraint = name.endswith("_bound")  # of GPyTorch: from 0 to ∞
+            if not constraint or not torch.equal(tensor, own[name]):
+                _refuse(f"values in {name} that are not finite")
+    module.load_state_dict(tensors)
+
+
+def _part(build: Any, name: str, config: Config, tensors: Tensors, given: Any) -> Any:
+    """One part of the model, rebuilt from the file, or a copy of the one given."""
+    if config[name] != GIVEN:
+        return build(config[name], within(tensors, name))
+    if name not in given:
+        raise FileError(
+            f"the file holds the numbers of a {name} but not its code; build it as you did before "
+            f"training, and pass it as load(path, {name}=...)"
+        )
+    return copy.deepcopy(given[name])
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**31:
+        _refuse(f"{value!r:.40}, where a whole number was expected")
+    return value
+
+
+def _refuse(what: str) -> NoReturn:
+    raise FileError(f"the file describes {what}; it was damaged, or not written by orbitgp")

@@ -1,0 +1,135 @@
+"""A fitted estimator as one sealed file, and back."""
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from orbitgp.blueprints import GIVEN, fill, model_config, model_from, orbit_from
+from orbitgp.errors import FileError
+from orbitgp.estimators.folder import parameters_of
+from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.sealed import read_sealed, within, write_sealed
+from orbitgp.training.callbacks import Evaluation
+from orbitgp.training.settings import TrainingSettings
+
+NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_")
+ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_")
+OTHERS = ("stopped_", "flat_target_", "num_data_")
+
+
+def write_fitted(estimator: Any, path: Path) -> None:
+    """Everything that predictions and reports need; equal estimators give equal bytes."""
+    present = {name: getattr(estimator, name) for name in vars(estimator)}
+    config = {
+        "estimator": type(estimator).__name__,
+        "parameters": parameters_of(estimator),
+        "fitted": {name: present[name] for name in (*NUMBERS, *OTHERS) if name in present},
+        "arrays": {name: _array_config(present[name]) for name in ARRAYS if name in present},
+        "curve": [asdict(evaluation) for evaluation in estimator.evidence_curve_],
+        "model": model_config(estimator.model_),
+    }
+    tensors = {f"model.{name}": t for name, t in estimator.model_.state_dict().items()}
+    if isinstance(estimator.orbit, Orbit):
+        tensors |= {f"start.{name}": t for name, t in estimator.orbit.state_dict().items()}
+    if estimator.prediction_noise_ is not None:
+        tensors["prediction_noise"] = estimator.prediction_noise_
+    write_sealed(path, type(estimator).__name__, tensors, config)
+
+
+def read_fitted(estimator: Any, path: Path, **given: nn.Module) -> None:
+    """Give an estimator all that another one of its kind had learned."""
+    _, tensors, config = read_sealed(path, type(estimator).__name__)
+    if isinstance(estimator.feature_map, nn.Module):
+        given.setdefault("feature_map", estimator.feature_map)
+    if isinstance(estimator.orbit, Orbit):
+        given.setdefault("orbit", estimator.orbit)
+    fill_estimator(estimator, tensors, config, given)
+
+
+def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: Any) -> Any:
+    """An estimator of this kind with the parameters and all that is in the file."""
+    try:
+        parameters = dict(config["parameters"])
+        orbit = parameters["orbit"]
+        if orbit == GIVEN:
+            parameters["orbit"] = given.get("orbit", "none")
+        elif not isinstance(orbit, str):
+            parameters["orbit"] = orbit_from(orbit, within(tensors, "start"))
+            fill(parameters["orbit"], within(tensors, "start"))
+        if parameters["feature_map"] is not None:
+            parameters["feature_map"] = given.get("feature_map")
+        if parameters["image_shape"] is not None:
+            parameters["image_shape"] = tuple(parameters["image_shape"])
+        if parameters["settings"] is not None:
+            parameters["settings"] = TrainingSettings(**parameters["settings"])
+        estimator = kind(**parameters)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+        _refuse(error)
+    fill_estimator(estimator, tensors, config, given)
+    return estimator
+
+
+def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, given: Any) -> None:
+    """All that was learned, checked before any of it is taken."""
+    try:
+        model = model_from(config["model"], within(tensors, "model"), given)
+        fitted = {name: config["fitted"][name] for name in NUMBERS}
+        fitted |= {name: config["fitted"][name] for name in OTHERS if name in config["fitted"]}
+        if not all(isinstance(fitted[name], int | float) for name in NUMBERS):
+            raise TypeError(f"numbers expected, got {fitted}")
+        fitted |= {name: _array_from(*config["arrays"][name]) for name in config["arrays"]}
+        if not set(fitted) <= {*NUMBERS, *OTHERS, *ARRAYS}:
+            raise TypeError("unknown attributes")
+        fitted["evidence_curve_"] = [Evaluation(**evaluation) for evaluation in config["curve"]]
+        noise = tensors.get("prediction_noise")
+        fitted["prediction_noise_"] = _checked_noise(noise, model.orbit)
+        outputs = fitted.get("classes_", fitted.get("target_mean_"))
+        if outputs is None or outputs.shape != (model.posterior.mean.shape[1],):
+            raise ValueError("as many classes or targets as outputs of the model expected")
+    except FileError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+        _refuse(error)
+    for name, value in {**fitted, "model_": model, "orbit_": model.orbit}.items():
+        setattr(estimator, name, value)
+
+
+def _checked_noise(noise: Tensor | None, orbit: Orbit) -> Tensor | None:
+    if noise is None:
+        if not isinstance(orbit, FiniteOrbit):
+            raise ValueError("an orbit without end needs prediction noise")
+        return None
+    plain = noise.dtype == torch.float32 and bool(torch.isfinite(noise).all())
+    if not plain or noise.ndim != 3 or noise.shape[::2] != (1, orbit.noise_size):
+        raise ValueError(f"prediction noise of shape {list(noise.shape)}")
+    return noise
+
+
+def _array_config(array: np.ndarray) -> list[Any]:
+    values = array.tolist()
+    if array.dtype == object and not all(isinstance(value, str) for value in values):
+        raise FileError(
+            f"labels of type {type(values[0]).__name__} cannot be written to a file; use numbers "
+            "or strings"
+        )
+    return [array.dtype.str, values]
+
+
+def _array_from(dtype: str, values: list[Any]) -> np.ndarray:
+    if not isinstance(values, list) or not re.fullmatch(r"\|O|[<>|][biufU]\d{1,4}", dtype):
+        raise ValueError(f"array of dtype {dtype!r:.40}")
+    if dtype == "|O" and not all(isinstance(value, str) for value in values):
+        raise ValueError("an array of objects that are not strings")
+    return np.array(values, dtype=dtype)
+
+
+def _refuse(error: Exception) -> NoReturn:
+    raise FileError(
+        f"the file does not describe a fitted estimator ({type(error).__name__}: {error}); it was "
+        "damaged, or not written by orbitgp"
+    ) from None

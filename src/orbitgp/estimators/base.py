@@ -1,0 +1,232 @@
+"""What classifier and regressor share: inputs, runs, and prediction noise that is drawn once."""
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from orbitgp.errors import InputError
+from orbitgp.estimators.archive import read_fitted, write_fitted
+from orbitgp.estimators.display import learned_html
+from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
+from orbitgp.features import Standardize
+from orbitgp.likelihoods.base import Likelihood
+from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.orbits.names import starting_orbits
+from orbitgp.training.callbacks import Callback, ProgressBar, Several
+from orbitgp.training.run import Outcome, Run
+from orbitgp.training.settings import TrainingSettings
+from orbitgp.training.solving import affordable_points, default_memory
+from orbitgp.training.starts import initial_model
+from orbitgp.values import OrbitSample, Prediction
+
+STAGE_ONE_POINTS = 500
+NUM_AVERAGED = (8, 4, 2, 1)
+ENOUGH_POINTS = 2000
+"""Rather fewer orbit points to an inducing variable than fewer variables than this."""
+
+PREDICTION_SAMPLES = 32
+LARGEST_ENUMERATED = 64
+PREDICTION_BATCH = 256
+
+
+class Warn(Callback):
+    """What a guard had to do, as a warning of Python's: never silent."""
+
+    def warned(self, message: str) -> None:
+        """Said once."""
+        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+
+
+class InvariantGPEstimator(BaseEstimator):
+    """Parameters, training and prediction of both estimators."""
+
+    def __init__(
+        self,
+        orbit: str | Orbit = "none",
+        *,
+        image_shape: tuple[int, ...] | None = None,
+        feature_map: nn.Module | None = None,
+        num_inducing: int | None = None,
+        budget_seconds: float = 60.0,
+        settings: TrainingSettings | None = None,
+        run: str | Path | None = None,
+        callbacks: Sequence[Callback] = (),
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.orbit = orbit
+        self.image_shape = image_shape
+        self.feature_map = feature_map
+        self.num_inducing = num_inducing
+        self.budget_seconds = budget_seconds
+        self.settings = settings
+        self.run = run
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _fit(
+        self, X: np.ndarray, y: Tensor, likelihood: Likelihood, *, variance: float, largest: int
+    ) -> None:
+        """Both stages, and all fitted attributes that the two estimators share.
+
+        A run that was interrupted goes on where it stood; one that was finished is read back.
+        """
+        self._check_parameters()
+        folder = NoFolder() if self.run is None else RunFolder(Path(self.run))
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        seed = folder.open(self, digest_of(X, y.numpy()), int(seed))
+        if folder.model_path is not None and folder.model_path.exists():
+            read_fitted(self, folder.model_path)
+            return
+        generator = torch.Generator().manual_seed(seed)
+        callback = Several((Warn(), folder.log, *self.callbacks, *[ProgressBar()] * self.verbose))
+        outcome = self._run(X, y, likelihood, variance, largest, generator).finish(
+            callback, folder.checkpoint
+        )
+        self._take(outcome, generator)
+        if folder.model_path is not None:
+            write_fitted(self, folder.model_path)
+
+    def _run(
+        self,
+        X: np.ndarray,
+        y: Tensor,
+        likelihood: Likelihood,
+        variance: float,
+        largest: int,
+        generator: torch.Generator,
+    ) -> Run:
+        """The run that these data and parameters ask for, at its beginning."""
+        self.scale_ = self._scale_of(X)
+        x = self._inputs(X)
+        features = self.feature_map or (nn.Flatten() if self._has_images(X) else Standardize.of(x))
+        starts = starting_orbits(self.orbit)
+        models = [
+            initial_model(
+                orbit,
+                likelihood,
+                x,
+                num_outputs=y.shape[1] if y.is_floating_point() else int(y.max()) + 1,
+                num_points=min(STAGE_ONE_POINTS, len(x) if orbit.size == 1 else 2 * len(x)),
+                feature_map=features,
+                variance=variance,
+                generator=generator,
+            )
+            for orbit in starts
+        ]
+        num_points, num_averaged = self._sizes(
+            len(x), models[0].posterior.points.shape[1], starts[0].size, largest
+        )
+        return Run(
+            models,
+            x,
+            y,
+            settings=self.settings or TrainingSettings(),
+            num_points=num_points,
+            num_averaged=num_averaged,
+            generator=generator,
+        )
+
+    def _sizes(
+        self, num_data: int, num_features: int, orbit_size: float, largest: int
+    ) -> tuple[int, int]:
+        """M, the inducing variables of stage two, and J, the points that each is an average of."""
+        averaged = [count for count in NUM_AVERAGED if count <= orbit_size]
+        if self.num_inducing is not None:
+            return min(self.num_inducing, num_data), averaged[0]
+        limits = {"seconds": self.budget_seconds, "memory": default_memory()}
+        sizes = {
+            count: min(
+                largest, affordable_points(num_data, num_features, num_averaged=count, **limits)
+            )
+            for count in averaged
+        }
+        enough = [count for count in averaged if sizes[count] >= min(largest, ENOUGH_POINTS)]
+        count = enough[0] if enough else averaged[-1]
+        return sizes[count], count
+
+    def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
+        self.model_ = outcome.model
+        self.orbit_ = outcome.model.orbit
+        self.evidence_ = outcome.evidence
+        self.evidence_error_ = outcome.evidence_error
+        self.evidence_curve_ = outcome.curve
+        self.n_iter_ = outcome.num_steps
+        self.stopped_ = outcome.stopped
+        self.prediction_noise_ = self._prediction_noise(generator)
+
+    def _check_parameters(self) -> None:
+        """Refuse what no run could use before any work is done."""
+        if self.num_inducing is not None and not self.num_inducing >= 1:
+            raise InputError(f"num_inducing must be at least 1, or None; got {self.num_inducing!r}")
+        if not 0 < self.budget_seconds < math.inf:
+            raise InputError(f"budget_seconds must be positive; got {self.budget_seconds!r}")
+        if self.image_shape is not None and not 2 <= len(self.image_shape) <= 3:
+            raise InputError(f"image_shape is (H, W) or (C, H, W); got {self.image_shape!r}")
+
+    def _prediction_noise(self, generator: torch.Generator) -> Tensor | None:
+        """Drawn once, so that a prediction depends on its own input alone; none if enumerated."""
+        if isinstance(self.orbit_, FiniteOrbit) and self.orbit_.size <= LARGEST_ENUMERATED:
+            return None
+        draws = {"generator": generator, "group_size": PREDICTION_SAMPLES}
+        return self.orbit_.noise(1, PREDICTION_SAMPLES, **draws)
+
+    def _predict(self, X: Any) -> Prediction:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), allow_nd=True)
+        return self.model_.predict_from(self._samples(self._inputs(X)))
+
+    def _samples(self, x: Tensor) -> Iterator[OrbitSample]:
+        for batch in x.split(PREDICTION_BATCH):
+            with torch.no_grad():
+                if self.prediction_noise_ is None:
+                    assert isinstance(self.orbit_, FiniteOrbit)
+                    sample = self.orbit_.enumerate(batch)
+                else:
+                    noise = self.prediction_noise_.expand(len(batch), -1, -1)
+                    sample = OrbitSample(self.orbit_.transform(batch, noise), self.orbit_.size)
+                yield sample.map(self.model_.feature_map)
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and under it what was learned."""
+        diagram = super()._repr_html_inner()
+        return diagram + learned_html(self) if hasattr(self, "model_") else diagram
+
+    def _has_images(self, X: np.ndarray) -> bool:
+        return self.image_shape is not None or X.ndim > 2
+
+    def _scale_of(self, X: np.ndarray) -> float:
+        """One number for all of the data, so that no transformation notices."""
+        largest = float(np.abs(X).max())
+        return largest if largest > 0 else 1.0
+
+    def _inputs(self, X: np.ndarray) -> Tensor:
+        """Tensors of the shape that the orbit acts on: images in float32, vectors in float64."""
+        scaled = np.asarray(X, dtype=np.float64) / self.scale_
+        if not self._has_images(X):
+            return torch.from_numpy(scaled)
+        images = torch.from_numpy(scaled.astype(np.float32))
+        if self.image_shape is None:
+            return images
+        if math.prod(self.image_shape) != math.prod(images.shape[1:]):
+            raise InputError(
+                f"inputs of shape {list(images.shape[1:])} do not hold images of image_shape="
+                f"{tuple(self.image_shape)}; they have {math.prod(images.shape[1:])} values each"
+            )
+        return images.reshape(len(images), *self.image_shape)

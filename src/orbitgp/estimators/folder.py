@@ -1,0 +1,121 @@
+"""A run is a folder: settings.json, log.jsonl, checkpoint.safetensors, model.safetensors."""
+
+import hashlib
+import json
+import platform
+import warnings
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from orbitgp.blueprints import orbit_config
+from orbitgp.errors import FileError, InputError
+from orbitgp.orbits.base import Orbit
+from orbitgp.sealed import write_atomically
+from orbitgp.training.callbacks import Callback, JsonlLog
+from orbitgp.training.checkpoint import Checkpoint, FileCheckpoint
+
+VERSION = 1
+
+
+class NoFolder:
+    """Nothing is kept."""
+
+    model_path: Path | None = None
+    checkpoint: Checkpoint = Checkpoint()
+    log: Callback = Callback()
+
+    def open(self, estimator: Any, data: str, seed: int) -> int:
+        """The seed as given."""
+        del estimator, data
+        return seed
+
+
+class RunFolder(NoFolder):
+    """Keeps all that a run needs to go on after a crash, and all that it found."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.model_path = path / "model.safetensors"
+        self.checkpoint = FileCheckpoint(path / "checkpoint.safetensors")
+        self.log = JsonlLog(path / "log.jsonl")
+
+    def open(self, estimator: Any, data: str, seed: int) -> int:
+        """Begin, or go on; returns the seed that the run began with."""
+        asked = {
+            "estimator": type(estimator).__name__,
+            "parameters": parameters_of(estimator),
+            "data_sha256": data,
+        }
+        path = self.path / "settings.json"
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            record = {"version": VERSION, **asked, "seed": seed, "versions": _versions()}
+            text = json.dumps(record, indent=2, ensure_ascii=False)
+            write_atomically(path, text.encode())
+            return seed
+        found = _read(path)
+        different = [name for name in asked if found.get(name) != asked[name]]
+        if not isinstance(estimator.random_state, int) and estimator.random_state is not None:
+            different += ["seed"] * (found.get("seed") != seed)
+        if different:
+            raise InputError(
+                f"{self.path} holds another run, with different {', '.join(different)}; choose "
+                "another folder, or delete this one to start again"
+            )
+        self.log.announced("the run goes on where it stood")
+        if found.get("versions") != _versions():
+            message = (
+                f"the run began with {found.get('versions')} and goes on with {_versions()}: it "
+                "will end well, but not bit for bit as it would have"
+            )
+            self.log.warned(message)
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return int(found["seed"])
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """The parameters that decide what a run does, as JSON has them."""
+    orbit, settings, seed = estimator.orbit, estimator.settings, estimator.random_state
+    return {
+        "orbit": orbit_config(orbit) if isinstance(orbit, Orbit) else orbit,
+        "image_shape": None if estimator.image_shape is None else list(estimator.image_shape),
+        "feature_map": None if estimator.feature_map is None else "given",
+        "num_inducing": estimator.num_inducing,
+        "budget_seconds": estimator.budget_seconds,
+        "settings": None if settings is None else asdict(settings),
+        "random_state": int(seed) if isinstance(seed, int | np.integer) else None,
+    }
+
+
+def digest_of(*arrays: np.ndarray) -> str:
+    """sha256 of shapes, dtypes and values."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+        int(found["seed"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FileError(
+            f"{path} cannot be read ({error}); delete the folder to start again"
+        ) from None
+    if found.get("version") != VERSION:
+        raise FileError(f"{path} has format version {found.get('version')!r}; this is {VERSION}")
+    return found
+
+
+def _versions() -> dict[str, Any]:
+    """What has to be the same for a run to go on bit for bit."""
+    packages = {name: version(name) for name in ("orbitgp", "torch", "gpytorch", "numpy")}
+    threads = torch.get_num_threads()
+    return {**packages, "python": platform.python_version(), "threads": threads}

@@ -1,0 +1,128 @@
+"""Sealed files: tensors and JSON in one safetensors file that vouches for every one of its bytes.
+
+    8 bytes   length of the header, little-endian
+    header    JSON: name, dtype, shape and place of each tensor; its __metadata__ holds one string,
+              "orbitgp", which is JSON again: sha256, form (what the file holds), version, config
+    data      the tensors
+
+The digest is that of the whole file with its own 64 hexadecimal digits written as zeros. Reading
+never runs anything that a file holds: bytes become numbers and text, and nothing else.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from orbitgp.errors import FileError
+
+VERSION = 1
+MAX_HEADER = 2**24
+"""Bytes; the headers of real models have some thousands."""
+
+_MARK = rb"{\"sha256\": \""
+_BLANK = "0" * 64
+
+
+def write_sealed(path: Path, form: str, tensors: Mapping[str, Tensor], config: Any) -> None:
+    """Write atomically: after a crash at any moment the file is the old one or the new one.
+
+    The same tensors and config give the same bytes.
+    """
+    seal = {"sha256": _BLANK, "form": form, "version": VERSION, "config": config}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # a single entry, for the order of several is not fixed
+    data = bytearray(save(plain, {"orbitgp": json.dumps(seal)}))
+    place = data.index(_MARK) + len(_MARK)
+    data[place : place + len(_BLANK)] = hashlib.sha256(data).hexdigest().encode()
+    write_atomically(path, data)
+
+
+def read_sealed(path: Path, *forms: str) -> tuple[str, dict[str, Tensor], Any]:
+    """Form, tensors and config of a file, if it is intact and of one of these forms."""
+    data = _bytes_of(path)
+    seal = _seal_of(data, path)
+    if seal["form"] not in forms:
+        raise FileError(f"{path} holds {seal['form']!r}; expected {' or '.join(forms)}")
+    if seal["version"] != VERSION:
+        raise FileError(
+            f"{path} has format version {seal['version']!r}, and this orbitgp reads version "
+            f"{VERSION}; install the release that wrote it"
+        )
+    try:
+        return seal["form"], load(data), seal["config"]
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise _unreadable(path, f"{error}") from None
+
+
+def within(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors of one part, under the names that it knows."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
+
+
+def write_atomically(path: Path, data: bytes | bytearray) -> None:
+    """A temporary file beside it, flushed to the disk, then renamed over it."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)  # only with this is the rename on the disk, too
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete the temporary files that a killed process left behind."""
+    for path in folder.glob("*.tmp"):
+        path.unlink(missing_ok=True)
+
+
+def _bytes_of(path: Path) -> bytes:
+    if path.exists() and not path.is_file():  # a pipe or a device might never end
+        raise FileError(f"{path} is not a plain file")
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be opened: {error}") from None
+
+
+def _seal_of(data: bytes, path: Path) -> dict[str, Any]:
+    """What the header says of the file, after its digest has been checked."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or not 2 <= length <= min(MAX_HEADER, len(data) - 8):
+        raise _unreadable(path, f"{len(data)} bytes with a header of {length} bytes")
+    header = data[8 : 8 + length]
+    try:
+        seal = json.loads(json.loads(header)["__metadata__"]["orbitgp"])
+        digest, _, _, _ = seal["sha256"], seal["form"], seal["version"], seal["config"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _unreadable(path, "its header is not that of a sealed file") from None
+    start = 8 + header.find(_MARK) + len(_MARK)
+    content = hashlib.sha256(data[:start] + _BLANK.encode())
+    content.update(memoryview(data)[start + len(_BLANK) :])
+    if content.hexdigest() != digest:
+        raise FileError(
+            f"{path} does not match its own sha256: it was damaged or changed after it was "
+            "written; restore it from a copy"
+        )
+    return seal
+
+
+def _unreadable(path: Path, reason: str) -> FileError:
+    return FileError(f"{path} is not a file that orbitgp wrote: {reason}")

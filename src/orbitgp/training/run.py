@@ -1,0 +1,170 @@
+"""A whole run: screen the starts, train the best of them, settle its scales, solve at large M."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orbitgp.errors import FileError
+from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.model import InvariantGP
+from orbitgp.sealed import within
+from orbitgp.training.callbacks import Callback, Evaluation
+from orbitgp.training.checkpoint import Checkpoint
+from orbitgp.training.loop import INTERRUPTED, Training, train
+from orbitgp.training.scales import settle
+from orbitgp.training.settings import TrainingSettings
+from orbitgp.training.solving import evidence, evidence_of_nothing, solve_large
+
+SCREEN_STEPS = 40
+NUM_EVIDENCE = 8
+"""Orbit samples of each input in each of the two passes that weigh the evidence."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run made of the data."""
+
+    model: InvariantGP
+    evidence: float
+    evidence_error: float
+    curve: list[Evaluation]
+    num_steps: int
+    stopped: str
+
+
+class Run:
+    """The phases of a run, and all that passes from one to the next.
+
+    Phases 0 … K − 1 screen the K starts (ranges can be slow to grow, so those that may have to go
+    far also start far), phase K trains the best of them, phase K + 1 settles and solves. A
+    checkpoint holds the state between two steps, and a run that is restored from it goes on bit
+    for bit as if it had never stopped.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[InvariantGP],
+        x: Tensor,
+        y: Tensor,
+        *,
+        settings: TrainingSettings,
+        num_points: int,
+        num_averaged: int,
+        generator: torch.Generator,
+    ) -> None:
+        self.models, self.x, self.y, self.settings = list(models), x, y, settings
+        self.num_points, self.num_averaged = num_points, num_averaged
+        self.generator = generator
+        self.scores: list[float] = []
+        self.curve: list[Evaluation] = []
+        self.num_steps = 0
+        self.stopped = ""
+        self._begin(0 if len(models) > 1 else 1)
+
+    def finish(self, callback: Callback, checkpoint: Checkpoint) -> Outcome:
+        """Go on to the end from wherever the run stands."""
+        checkpoint.restore(self)
+        while self.training is not None:
+            screening = self.phase < len(self.models)
+            reason = train(
+                self.training,
+                callback,
+                keep=lambda: checkpoint.keep(self),
+            )
+            self._end(reason, screening)
+            checkpoint.keep(self)
+        model, generator = self.chosen, self.generator
+        callback.announced(
+            f"solving with {self.num_points} inducing variables, then weighing the evidence"
+        )
+        if isinstance(model.likelihood, Gaussian):
+            density = self.num_points / len(self.x)
+            draws = {"num_samples": self.settings.num_samples, "generator": generator}
+            settle(model, self.x, self.y, density=density, **draws)
+        model = solve_large(
+            model,
+            self.x,
+            self.y,
+            num_points=self.num_points,
+            num_averaged=self.num_averaged,
+            generator=generator,
+        )
+        draws = {"num_samples": NUM_EVIDENCE, "generator": generator}
+        value, error = evidence(model, self.x, self.y, **draws)
+        if isinstance(model.likelihood, Gaussian):
+            nothing = evidence_of_nothing(model.likelihood, self.x, self.y)
+            if value <= nothing:
+                callback.warned(
+                    f"nothing was learned: the evidence, {value:.1f} nats, is no more than the "
+                    f"{nothing:.1f} nats of a function that is 0 everywhere; look for shuffled "
+                    "labels, inputs without information, or an orbit that is far too wide"
+                )
+        return Outcome(model, value, error, self.curve, self.num_steps, self.stopped)
+
+    @property
+    def chosen(self) -> InvariantGP:
+        """The start with the most evidence, of those that were screened."""
+        return self.models[max(range(len(self.scores)), key=self.scores.__getitem__, default=0)]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that the rest of the run depends on besides data and settings."""
+        training = None if self.training is None else self.training.state()
+        config = {
+            "phase": self.phase,
+            "scores": self.scores,
+            "curve": [asdict(evaluation) for evaluation in self.curve],
+            "num_steps": self.num_steps,
+            "stopped": self.stopped,
+            "training": training and training[0],
+        }
+        tensors = {"generator": self.before}
+        for place, model in enumerate(self.models):
+            tensors |= {f"models.{place}.{name}": t for name, t in model.state_dict().items()}
+        if training is not None:
+            tensors |= {f"training.{name}": tensor for name, tensor in training[1].items()}
+        return config, tensors
+
+    def restore(self, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Go on where `state` was taken."""
+        try:
+            for place, model in enumerate(self.models):
+                model.load_state_dict(within(tensors, f"models.{place}"))
+            self.scores, self.stopped = config["scores"], config["stopped"]
+            self.curve = [Evaluation(**evaluation) for evaluation in config["curve"]]
+            self.num_steps = config["num_steps"]
+            self.generator.set_state(tensors["generator"])
+            self._begin(config["phase"])
+            if self.training is not None:
+                self.training.restore(config["training"], within(tensors, "training"))
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            raise FileError(
+                f"the checkpoint does not belong to this run ({type(error).__name__}: {error}); "
+                "delete it to start again"
+            ) from None
+
+    def _begin(self, phase: int) -> None:
+        """Enter a phase; its training draws its seeds here, from the state that is kept."""
+        self.phase, self.before = phase, self.generator.get_state()
+        self.training = None
+        if phase <= len(self.models):
+            screening = phase < len(self.models)
+            model = self.models[phase] if screening else self.chosen
+            steps = SCREEN_STEPS if screening else self.settings.max_steps
+            settings = replace(self.settings, max_steps=min(steps, self.settings.max_steps))
+            self.training = Training(
+                model, self.x, self.y, settings=settings, generator=self.generator
+            )
+
+    def _end(self, reason: str, screening: bool) -> None:
+        """Leave a phase with what it found; an interruption leaves all that are left."""
+        assert self.training is not None
+        if screening:
+            assert self.training.best is not None
+            self.scores.append(self.training.best[2])
+        if not screening or reason == INTERRUPTED:
+            self.curve, self.num_steps = self.training.curve, self.training.step
+            self.stopped = reason
+        self._begin(len(self.models) + 1 if reason == INTERRUPTED else self.phase + 1)

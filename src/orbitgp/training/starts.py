@@ -1,0 +1,85 @@
+"""Where a training starts: inducing points on the orbits of the data, and scales from the data."""
+
+import copy
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orbitgp.kernels import RBF
+from orbitgp.likelihoods.base import Likelihood
+from orbitgp.model import InvariantGP
+from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.posterior.inducing import InducingPosterior
+
+JITTER = 1e-5
+"""Relative; float32 covariances with u are exact to about 1e-6."""
+
+
+@torch.no_grad()
+def orbit_points(
+    orbit: Orbit,
+    feature_map: nn.Module,
+    x: Float[Tensor, "M *event"],
+    *,
+    num_averaged: int,
+    generator: torch.Generator,
+) -> Float[Tensor, "M J D"]:
+    """J points behind the feature map on the orbit of each input; all of them if P ≤ J."""
+    if isinstance(orbit, FiniteOrbit) and orbit.size <= num_averaged:
+        return orbit.enumerate(x).map(feature_map).points
+    draws = {"generator": generator, "group_size": num_averaged}
+    return orbit.sample(x, num_averaged, **draws).map(feature_map).points
+
+
+def initial_model(
+    orbit: Orbit,
+    likelihood: Likelihood,
+    x: Tensor,
+    *,
+    num_outputs: int,
+    num_points: int,
+    feature_map: nn.Module,
+    variance: float,
+    generator: torch.Generator,
+) -> InvariantGP:
+    """A model whose lengthscale is a typical distance, with inducing points on orbit samples.
+
+    It learns in copies of likelihood and feature map, so that one start leaves the next untouched.
+    """
+    likelihood, feature_map = copy.deepcopy(likelihood), copy.deepcopy(feature_map)
+    order = torch.randperm(len(x), generator=generator)
+    chosen = x[order.repeat(math.ceil(num_points / len(x)))[:num_points].to(x.device)]
+    with torch.no_grad():
+        points = orbit.sample(chosen, 1, generator=generator).map(feature_map).points[:, 0]
+    return InvariantGP(
+        orbit=orbit,
+        kernel=RBF(variance, _typical_distance(points)).to(points),
+        posterior=InducingPosterior(points, num_outputs, jitter=JITTER),
+        likelihood=likelihood,
+        feature_map=feature_map,
+    )
+
+
+def with_points(model: InvariantGP, points: Float[Tensor, "M J D"]) -> InvariantGP:
+    """The same orbit, kernel and likelihood with other inducing points, q(u) at the prior."""
+    return InvariantGP(
+        orbit=model.orbit,
+        kernel=model.kernel,
+        posterior=InducingPosterior(
+            points if points.shape[1] > 1 else points[:, 0],
+            model.posterior.mean.shape[1],
+            shared_covariance=len(model.posterior.scale) == 1,
+            jitter=model.posterior.jitter,
+        ),
+        likelihood=model.likelihood,
+        feature_map=model.feature_map,
+    )
+
+
+def _typical_distance(points: Float[Tensor, "M D"]) -> float:
+    """The median distance between points, or 1 where they all coincide."""
+    distances = torch.pdist(points[:500].double())
+    positive = distances[distances > 0]
+    return positive.median().item() if len(positive) else 1.0
