@@ -4,12 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := src tests experiments benchmarks docs
 
-.PHONY: setup check format lint types test docs slow
+.PHONY: setup check format lint types test slow crash-test fuzz
 # torch is pinned here so that a development machine gets the CPU build, not the CUDA one.
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet -e ".[plots,botorch,test,dev]"
+	$(BIN)/python -m pip install --quiet -e ".[plots,botorch,tensorboard,mlflow,test,dev]"
 
 check: lint types test
 
@@ -29,3 +29,13 @@ test:
 
 slow:
 	$(BIN)/python -m pytest -m slow -s
+
+# 50 runs killed with SIGKILL, each gone on with: every model file must be the undisturbed one.
+crash-test:
+	$(BIN)/python -m tests.files.crash 50
+
+# Ten minutes of coverage-guided mutations of model and checkpoint files.
+FUZZ_SECONDS ?= 600
+fuzz:
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python -m tests.files.fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=20

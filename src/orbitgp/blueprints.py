@@ -24,7 +24,7 @@ from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, Quarte
 from orbitgp.orbits.noise import GaussianNoise
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.inducing import InducingPosterior
-from orbitgp.sealed import within
+from orbitgp.sealed import MALFORMED, check_like, within
 
 GIVEN = {"kind": "given"}
 ORBITS = (
@@ -60,7 +60,7 @@ def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module])
         )
     except FileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+    except MALFORMED as error:
         _refuse(f"the structure of the model ({type(error).__name__}: {error})")
     fill(model, tensors)
     return model
@@ -213,20 +213,7 @@ def _posterior_from(config: Config, tensors: Tensors) -> InducingPosterior:
 
 def fill(module: nn.Module, tensors: Tensors) -> None:
     """Put the numbers of a file into a module, if they are just those that it needs."""
-    own = module.state_dict()
-    if own.keys() != tensors.keys():
-        names = sorted(own.keys() ^ tensors.keys())
-        _refuse(f"other tensors than the model needs: {', '.join(names[:5])}")
-    for name, tensor in tensors.items():
-        if tensor.shape != own[name].shape or tensor.dtype != own[name].dtype:
-            _refuse(
-                f"{name} as {tensor.dtype} {list(tensor.shape)}, where the model needs "
-                f"{own[name].dtype} {list(own[name].shape)}"
-            )
-        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-            constraint = name.endswith("_bound")  # of GPyTorch: from 0 to ∞
-            if not constraint or not torch.equal(tensor, own[name]):
-                _refuse(f"values in {name} that are not finite")
+    check_like(tensors, module.state_dict())
     module.load_state_dict(tensors)
 
 

@@ -15,10 +15,8 @@ from orbitgp.sealed import read_sealed, write_sealed
 ESTIMATORS = (InvariantGPClassifier, InvariantGPRegressor)
 
 
-def save(
-    model: InvariantGP | InvariantGPClassifier | InvariantGPRegressor, path: str | Path
-) -> None:
-    """Write a model or a fitted estimator to one file, atomically."""
+def save(model: object, path: str | Path) -> None:
+    """Write an InvariantGP or a fitted estimator to one file, atomically."""
     if isinstance(model, ESTIMATORS) and hasattr(model, "model_"):
         write_fitted(model, Path(path))
     elif isinstance(model, InvariantGP):

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -26,6 +27,12 @@ from orbitgp.errors import FileError
 VERSION = 1
 MAX_HEADER = 2**24
 """Bytes; the headers of real models have some thousands."""
+
+MALFORMED = (
+    *(LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError),
+    RecursionError,
+)
+"""What may be raised while something is built from values that a file holds."""
 
 _MARK = rb"{\"sha256\": \""
 _BLANK = "0" * 64
@@ -66,6 +73,22 @@ def within(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors of one part, under the names that it knows."""
     start = f"{prefix}."
     return {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
+
+
+def check_like(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that do not have the names, shapes and dtypes of these, or are not finite."""
+    if own.keys() != tensors.keys():
+        names = sorted(own.keys() ^ tensors.keys())
+        raise _unfit(f"other tensors than are needed: {', '.join(names)[:200]}")
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape or tensor.dtype != own[name].dtype:
+            raise _unfit(
+                f"{name} as {tensor.dtype} {list(tensor.shape)}, where {own[name].dtype} "
+                f"{list(own[name].shape)} is needed"
+            )
+        finite = not tensor.is_floating_point() or torch.isfinite(tensor).all()
+        if not finite and not torch.equal(tensor, own[name]):  # limits of ∞ are meant
+            raise _unfit(f"values in {name} that are not finite")
 
 
 def write_atomically(path: Path, data: bytes | bytearray) -> None:
@@ -122,6 +145,10 @@ def _seal_of(data: bytes, path: Path) -> dict[str, Any]:
             "written; restore it from a copy"
         )
     return seal
+
+
+def _unfit(what: str) -> FileError:
+    return FileError(f"the file holds {what}; it was damaged, or not written by orbitgp")
 
 
 def _unreadable(path: Path, reason: str) -> FileError:

@@ -3,9 +3,17 @@
 import pytest
 import torch
 
-from orbitgp import RBF, Affine, Gaussian, InducingPosterior, InvariantGP, mean_pairs, solve
+from orbitgp import (
+    RBF,
+    Affine,
+    Gaussian,
+    InducingPosterior,
+    InvariantGP,
+    mean_pairs,
+    solve,
+    unbiased_pairs,
+)
 from orbitgp import stream_statistics as take_statistics
-from orbitgp import unbiased_pairs
 from orbitgp.posterior.closed_form import expected_log_likelihood
 from orbitgp.posterior.inducing import kl
 from orbitgp.training.scales import best_scales, settle

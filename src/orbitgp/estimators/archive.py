@@ -13,8 +13,8 @@ from orbitgp.blueprints import GIVEN, fill, model_config, model_from, orbit_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.folder import parameters_of
 from orbitgp.orbits.base import FiniteOrbit, Orbit
-from orbitgp.sealed import read_sealed, within, write_sealed
-from orbitgp.training.callbacks import Evaluation
+from orbitgp.sealed import MALFORMED, read_sealed, within, write_sealed
+from orbitgp.training.callbacks import evaluations_from
 from orbitgp.training.settings import TrainingSettings
 
 NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_")
@@ -68,7 +68,7 @@ def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: An
         if parameters["settings"] is not None:
             parameters["settings"] = TrainingSettings(**parameters["settings"])
         estimator = kind(**parameters)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+    except MALFORMED as error:
         _refuse(error)
     fill_estimator(estimator, tensors, config, given)
     return estimator
@@ -85,7 +85,7 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         fitted |= {name: _array_from(*config["arrays"][name]) for name in config["arrays"]}
         if not set(fitted) <= {*NUMBERS, *OTHERS, *ARRAYS}:
             raise TypeError("unknown attributes")
-        fitted["evidence_curve_"] = [Evaluation(**evaluation) for evaluation in config["curve"]]
+        fitted["evidence_curve_"] = evaluations_from(config["curve"])
         noise = tensors.get("prediction_noise")
         fitted["prediction_noise_"] = _checked_noise(noise, model.orbit)
         outputs = fitted.get("classes_", fitted.get("target_mean_"))
@@ -93,7 +93,7 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
             raise ValueError("as many classes or targets as outputs of the model expected")
     except FileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+    except MALFORMED as error:
         _refuse(error)
     for name, value in {**fitted, "model_": model, "orbit_": model.orbit}.items():
         setattr(estimator, name, value)

@@ -5,6 +5,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -17,6 +18,16 @@ class Evaluation:
     elbo: float
     standard_error: float
     learned: str
+
+
+def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
+    """A curve from its JSON."""
+    curve = [Evaluation(**row) for row in rows]
+    for point in curve:
+        numbers = (point.step, point.elbo, point.standard_error)
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise TypeError(f"a point of the curve is {point}")
+    return curve
 
 
 class Callback:

@@ -14,8 +14,8 @@ from orbitgp.objective import stream_pointwise_bound, stream_statistics
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import kl
-from orbitgp.sealed import within
-from orbitgp.training.callbacks import Callback, Evaluation
+from orbitgp.sealed import check_like, within
+from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.updates import GradientUpdate
 
@@ -137,21 +137,36 @@ class Training:
 
     def restore(self, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Go on where `state` was taken, with the model of that moment."""
-        for name in _COUNTERS:
-            setattr(self, name, config[name])
-        self.curve = [Evaluation(**evaluation) for evaluation in config["curve"]]
+        counters = {name: int(config[name]) for name in _COUNTERS}
+        rate = float(config["learning_rate"])
+        if min(counters.values()) < 0 or not 0 < rate < math.inf:
+            raise ValueError(f"{counters} and a learning rate of {rate}")
+        for name, value in counters.items():
+            setattr(self, name, value)
+        self.curve = evaluations_from(config["curve"])
         for name, generator in self.generators.items():
             generator.set_state(tensors[f"generators.{name}"])
         whole = self.optimizer.state_dict()
+        parameters = self.optimizer.param_groups[0]["params"]
         for name, value in within(tensors, "optimizer").items():
             place, moment = name.split(".")
             whole["state"].setdefault(int(place), {})[moment] = value
+        for place, moments in whole["state"].items():
+            like = parameters[place]
+            check_like(
+                moments, {"step": torch.zeros(()), "exp_avg": like, "exp_avg_sq": like.abs()}
+            )
         for group in whole["param_groups"]:
-            group["lr"] = config["learning_rate"]
+            group["lr"] = rate
         self.optimizer.load_state_dict(whole)
         if config["best"] is not None:
-            snapshot = within(tensors, "best.model")
-            self.best = (snapshot, tensors["best.pointwise"], config["best"])
+            snapshot, pointwise = within(tensors, "best.model"), tensors["best.pointwise"]
+            check_like(snapshot, self.model.state_dict())
+            empty = torch.zeros(len(self.evaluation_set), dtype=torch.float64)
+            check_like({"pointwise": pointwise}, {"pointwise": empty})
+            self.best = (snapshot, pointwise, float(config["best"]))
+        elif self.step:
+            raise ValueError("steps were taken, but no model was kept")
 
     def _subset(self, name: str, size: int) -> Tensor:
         """Rows drawn without replacement; all of them, in order, if there are no more."""

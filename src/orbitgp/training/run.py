@@ -10,8 +10,8 @@ from torch import Tensor
 from orbitgp.errors import FileError
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.model import InvariantGP
-from orbitgp.sealed import within
-from orbitgp.training.callbacks import Callback, Evaluation
+from orbitgp.sealed import MALFORMED, check_like, within
+from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.checkpoint import Checkpoint
 from orbitgp.training.loop import INTERRUPTED, Training, train
 from orbitgp.training.scales import settle
@@ -131,15 +131,21 @@ class Run:
         """Go on where `state` was taken."""
         try:
             for place, model in enumerate(self.models):
-                model.load_state_dict(within(tensors, f"models.{place}"))
-            self.scores, self.stopped = config["scores"], config["stopped"]
-            self.curve = [Evaluation(**evaluation) for evaluation in config["curve"]]
-            self.num_steps = config["num_steps"]
+                state = within(tensors, f"models.{place}")
+                check_like(state, model.state_dict())
+                model.load_state_dict(state)
+            self.scores = [float(score) for score in config["scores"]]
+            if len(self.scores) > len(self.models) or not config["phase"] >= 0:
+                raise ValueError("more scores than starts, or no such phase")
+            self.num_steps, self.stopped = int(config["num_steps"]), str(config["stopped"])
+            self.curve = evaluations_from(config["curve"])
             self.generator.set_state(tensors["generator"])
             self._begin(config["phase"])
             if self.training is not None:
                 self.training.restore(config["training"], within(tensors, "training"))
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        except FileError:
+            raise
+        except MALFORMED as error:
             raise FileError(
                 f"the checkpoint does not belong to this run ({type(error).__name__}: {error}); "
                 "delete it to start again"
