@@ -24,8 +24,9 @@ lint:
 types:
 	$(BIN)/pyright
 
+# a process for each core, of one thread each: the tests are many and small
 test:
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 slow:
 	$(BIN)/python -m pytest -m slow -s

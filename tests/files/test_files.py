@@ -43,7 +43,9 @@ ORBITS = [
     Affine(-0.1, 0.1, prior=torch.distributions.LogNormal(-1.0, 0.5)),
     orbitgp.Rotation.full(),
     orbitgp.GaussianNoise(0.2, event_shape=(4, 4)),
-    orbitgp.GaussianNoise(torch.rand(4, 4), event_shape=(4, 4), learnable=False),
+    orbitgp.GaussianNoise(
+        torch.linspace(0, 1, 16).reshape(4, 4), event_shape=(4, 4), learnable=False
+    ),
     orbitgp.Identity(),
     orbitgp.QuarterTurns(),
     orbitgp.Mirror(-2),

@@ -39,6 +39,16 @@ LARGEST_ENUMERATED = 64
 PREDICTION_BATCH = 256
 
 
+def _is_or_none(value: object, kind: type) -> bool:
+    return value is None or isinstance(value, kind)
+
+
+def check_dense(X: object) -> None:
+    """scikit-learn's own refusal of sparse inputs is a TypeError; ours says what to do."""
+    if hasattr(X, "tocsr"):
+        raise InputError("sparse inputs are not supported; pass a dense array, as in X.toarray()")
+
+
 class Warn(Callback):
     """What a guard had to do, as a warning of Python's: never silent."""
 
@@ -173,12 +183,34 @@ class InvariantGPEstimator(BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse what no run could use before any work is done."""
-        if self.num_inducing is not None and not self.num_inducing >= 1:
-            raise InputError(f"num_inducing must be at least 1, or None; got {self.num_inducing!r}")
-        if not 0 < self.budget_seconds < math.inf:
-            raise InputError(f"budget_seconds must be positive; got {self.budget_seconds!r}")
-        if self.image_shape is not None and not 2 <= len(self.image_shape) <= 3:
-            raise InputError(f"image_shape is (H, W) or (C, H, W); got {self.image_shape!r}")
+        whole = self.num_inducing is None or isinstance(self.num_inducing, int | np.integer)
+        shape = self.image_shape
+        sized = shape is None or (
+            isinstance(shape, Sequence)
+            and 2 <= len(shape) <= 3
+            and all(isinstance(length, int | np.integer) and length >= 1 for length in shape)
+        )
+        number = isinstance(self.budget_seconds, int | float | np.number)
+        kinds: Any = (self.settings, TrainingSettings), (self.feature_map, nn.Module)
+        right = {
+            "orbit": (isinstance(self.orbit, str | Orbit), "a name or an orbit"),
+            "num_inducing": (
+                whole and (self.num_inducing or 1) >= 1 and self.num_inducing != 0,
+                "a whole number from 1 on, or None",
+            ),
+            "budget_seconds": (number and 0 < self.budget_seconds < math.inf, "positive"),
+            "image_shape": (sized, "(H, W) or (C, H, W), or None"),
+            "settings": (_is_or_none(*kinds[0]), "a TrainingSettings, or None"),
+            "feature_map": (_is_or_none(*kinds[1]), "a torch module, or None"),
+            "callbacks": (
+                isinstance(self.callbacks, Sequence)
+                and all(isinstance(callback, Callback) for callback in self.callbacks),
+                "a sequence of orbitgp.Callback",
+            ),
+        }
+        for name, (is_right, expected) in right.items():
+            if not is_right:
+                raise InputError(f"{name} must be {expected}; got {getattr(self, name)!r:.80}")
 
     def _prediction_noise(self, generator: torch.Generator) -> Tensor | None:
         """Drawn once, so that a prediction depends on its own input alone; none if enumerated."""
@@ -189,6 +221,7 @@ class InvariantGPEstimator(BaseEstimator):
 
     def _predict(self, X: Any) -> Prediction:
         check_is_fitted(self)
+        check_dense(X)
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), allow_nd=True)
         return self.model_.predict_from(self._samples(self._inputs(X)))
 

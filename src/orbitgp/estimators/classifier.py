@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from orbitgp.errors import InputError
-from orbitgp.estimators.base import InvariantGPEstimator
+from orbitgp.estimators.base import InvariantGPEstimator, check_dense
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 
 
@@ -27,11 +27,17 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
 
     def fit(self, X: Any, y: Any) -> "InvariantGPClassifier":
         """Learn from inputs and labels of any kind."""
+        check_dense(X)
         X, y = validate_data(
             self, X, y, dtype=(np.float64, np.float32), allow_nd=True, ensure_min_samples=2
         )
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        try:
+            check_classification_targets(y)
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            raise InputError(
+                f"labels must be all numbers or all strings, so that they can be sorted ({error})"
+            ) from None
         if len(self.classes_) < 2:
             raise InputError(
                 f"a classifier needs at least 2 classes; got 1 class, {self.classes_[0]!r}"

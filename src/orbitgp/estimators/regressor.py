@@ -7,7 +7,7 @@ import torch
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from orbitgp.estimators.base import InvariantGPEstimator
+from orbitgp.estimators.base import InvariantGPEstimator, check_dense
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.training.run import Outcome
 
@@ -26,6 +26,7 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
 
     def fit(self, X: Any, y: Any) -> "InvariantGPRegressor":
         """Learn from inputs and targets (n,) or (n, outputs)."""
+        check_dense(X)
         X, y = validate_data(
             self,
             X,
@@ -39,8 +40,10 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         self.num_data_ = len(targets)
         self.flat_target_ = np.ndim(y) == 1
-        self.target_mean_ = targets.mean(0)
-        spread = targets.std(0)
+        largest = max(float(np.abs(targets).max()), np.finfo(np.float64).tiny)
+        # squares of very large or small targets would leave the range of numbers
+        self.target_mean_ = largest * (targets / largest).mean(0)
+        spread = largest * (targets / largest).std(0)
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
         standard = torch.from_numpy((targets - self.target_mean_) / self.target_scale_)
         self._fit(X, standard, Gaussian(noise=0.1), variance=1.0, largest=len(X))

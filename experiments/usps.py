@@ -1,0 +1,48 @@
+"""Handwritten digits with and without a learned affine invariance, by the five lines of the README.
+
+python -m experiments.usps --orbit affine --seed 0
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from experiments.record import RESULTS, arrays, calibration_error, record
+from orbitgp import InvariantGPClassifier
+
+
+def main() -> None:
+    """Fit on the training digits, look once at the test digits, write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--orbit", default="affine")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    data, start = arrays("usps/usps.npz"), time.monotonic()
+    model = InvariantGPClassifier(arguments.orbit, random_state=arguments.seed, verbose=True)
+    model.fit(data["x_train"], data["y_train"])
+    seconds = time.monotonic() - start
+    probabilities = model.predict_proba(data["x_test"])
+    right = model.classes_[probabilities.argmax(1)] == data["y_test"]
+    truth = probabilities[np.arange(len(right)), data["y_test"]]
+    values = {
+        "orbit": arguments.orbit,
+        "test_error": round(100 * (1 - right.mean()), 2),
+        "test_nll": round(float(-np.log(truth).mean()), 4),
+        "test_ece": round(calibration_error(probabilities, right), 4),
+        "evidence": round(model.evidence_, 1),
+        "evidence_standard_error": round(model.evidence_error_, 1),
+        "learned": model.orbit_.describe(),
+        "num_inducing": len(model.model_.posterior.points),
+        "seconds": round(seconds, 1),
+    }
+    print(values)
+    name = f"usps-{arguments.orbit}-{arguments.seed}.json"
+    command = f"python -m experiments.usps --orbit {arguments.orbit} --seed {arguments.seed}"
+    record(arguments.out / name, command, arguments.seed, values)
+
+
+if __name__ == "__main__":
+    main()
