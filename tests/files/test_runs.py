@@ -11,6 +11,9 @@ from orbitgp import FileError, InputError, InvariantGPClassifier, InvariantGPReg
 from orbitgp.training.callbacks import Callback
 from tests.files.crash import SETTINGS, bars, crash_test
 
+# thirty images are not always enough to learn from, and an estimator says so
+pytestmark = pytest.mark.filterwarnings("ignore:nothing was learned")
+
 
 def classifier(**parameters):
     given = {"settings": SETTINGS, "random_state": 1, **parameters}

@@ -1,6 +1,7 @@
 """What a training run tells the world while it goes on."""
 
 import json
+import os
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -97,7 +98,11 @@ class ProgressBar(Callback):
 
     def started(self, max_steps: int) -> None:
         """Show the bar, if a person is looking."""
-        self._bar = tqdm(total=max_steps, disable=not sys.stderr.isatty(), dynamic_ncols=True)
+        seen = sys.stderr.isatty()
+        # some terminals say that they have no columns, where tqdm would draw nothing
+        sized = seen and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+        width = None if sized else 100
+        self._bar = tqdm(total=max_steps, disable=not seen, dynamic_ncols=sized, ncols=width)
 
     def stepped(self, step: int) -> None:
         """One step further."""

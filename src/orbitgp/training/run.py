@@ -96,11 +96,11 @@ class Run:
         value, error = evidence(model, self.x, self.y, **draws)
         if isinstance(model.likelihood, Gaussian):
             nothing = evidence_of_nothing(model.likelihood, self.x, self.y)
-            if value <= nothing:
+            if value <= nothing + 1:
                 callback.warned(
                     f"nothing was learned: the evidence, {value:.1f} nats, is no more than the "
-                    f"{nothing:.1f} nats of a function that is 0 everywhere; look for shuffled "
-                    "labels, inputs without information, or an orbit that is far too wide"
+                    f"{nothing:.1f} nats of a constant; look for shuffled labels, inputs without "
+                    "information, too few data, or an orbit that is far too wide"
                 )
         return Outcome(model, value, error, self.curve, self.num_steps, self.stopped)
 

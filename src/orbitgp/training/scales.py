@@ -20,7 +20,7 @@ from orbitgp.posterior.algebra import cholesky, whiten
 from orbitgp.training.starts import orbit_points, with_points
 from orbitgp.values import SufficientStatistics, WhitenedGaussian
 
-RATIOS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.25)
+RATIOS = (2.0, 4.0, 8.0, 16.0, 32.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 """Changes of v/σ² that are tried, upwards first; each way ends at the first that is worse."""
 
 STEP = 0.7

@@ -104,10 +104,10 @@ def _statistics_of_own(
 
 @torch.no_grad()
 def evidence_of_nothing(likelihood: Gaussian, x: Tensor, y: Tensor) -> float:
-    """log p(y) of f = 0 with the noise that suits it best: what a collapsed model has."""
+    """log p(y) of the best constant with the noise that suits it: what a collapsed model has."""
     bound = likelihood.quadratic_bound(x, y)
     targets = bound.linear / bound.precision
-    noise = targets.square().mean().clamp(min=NOISE_FLOOR).item()
+    noise = (targets - targets.mean(0)).square().mean().clamp(min=NOISE_FLOOR).item()
     return -0.5 * targets.numel() * (math.log(2 * math.pi * noise) + 1)
 
 

@@ -1,0 +1,153 @@
+"""What people see: the notebook's card, the bar on a terminal, logs, and warnings that matter."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import orbitgp
+from orbitgp import InvariantGPClassifier, InvariantGPRegressor, OrbitGPError, TrainingSettings
+from orbitgp.training.callbacks import Evaluation
+
+QUICK = TrainingSettings(max_steps=10, evaluate_every=3)
+
+
+def bars(num_data):
+    images = 0.1 * np.random.default_rng(0).random((num_data, 6, 6))
+    images[::2, 2] = 1
+    images[1::2, :, 2] = 1
+    return images, np.array(["<lying>", "standing"] * (num_data // 2))
+
+
+def test_the_card_of_a_fitted_estimator_says_what_was_learned():
+    model = InvariantGPClassifier("affine", settings=QUICK, random_state=0)
+    assert "nats" not in model._repr_html_()
+    html = model.fit(*bars(20))._repr_html_()
+    for text in ("rotation −", f"{model.evidence_:,.1f}", "<polyline", "inducing variables"):
+        assert text in html
+    assert "InvariantGPClassifier" in html  # scikit-learn's own diagram is still there
+
+
+SCRIPT = """
+import numpy as np
+from orbitgp import InvariantGPClassifier, TrainingSettings
+images = np.random.default_rng(0).random((20, 6, 6))
+images[::2, 2] = 5
+settings = TrainingSettings(max_steps=12, evaluate_every=3)
+InvariantGPClassifier("affine", settings=settings, random_state=0, verbose=True).fit(
+    images, np.arange(20) % 2
+)
+"""
+
+
+@pytest.mark.parametrize("columns", [200, 0])
+def test_the_bar_is_seen_on_a_terminal_and_not_in_a_pipe(columns):
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    run = subprocess.Popen([sys.executable, "-c", SCRIPT], stderr=follower, stdout=follower)
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(leader, 4096)
+        except OSError:  # the terminal was closed at the other end
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(leader)
+    assert run.wait() == 0
+    text = seen.decode()
+    for part in ("evidence ≥", "nats", "it/s", "weighing the evidence", *["rotation −"][:columns]):
+        assert part in text, text
+    piped = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
+    assert piped.stderr == piped.stdout == b""
+
+
+def test_a_model_that_found_nothing_says_so():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 8)), random.normal(size=60)
+    with pytest.warns(ConvergenceWarning, match="nothing was learned"):
+        InvariantGPRegressor(settings=QUICK, random_state=0).fit(X, y)
+
+
+def test_guards_are_never_silent():
+    class Saboteur(orbitgp.Callback):
+        def started(self, max_steps):
+            self.steps = 0
+
+        def stepped(self, step):
+            self.steps += 1
+            if self.steps == 4:
+                model.watched.orbit.ranges.raw.data.fill_(3.0)
+
+    model = InvariantGPClassifier("mirror", settings=QUICK, random_state=0)
+    start = orbitgp.Affine(-0.1, 0.1)
+    model.set_params(orbit=start, callbacks=[Saboteur()])
+    run, original = orbitgp.training.run.Run, orbitgp.training.run.Run._begin
+
+    def watch(self, phase):
+        model.watched = self.models[0]
+        original(self, phase)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_begin", watch)
+        with pytest.warns(ConvergenceWarning, match="went back to the best model"):
+            model.fit(*bars(20))
+
+
+def test_tensorboard_gets_the_curve(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = orbitgp.TensorBoardLog(tmp_path)
+    model = InvariantGPClassifier("affine", settings=QUICK, random_state=0, callbacks=[log])
+    model.fit(*bars(20))
+    log.warned("a warning")
+    log.finished("again")
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    values = [event.value for event in events.Scalars("evidence")]
+    assert values[-1] == pytest.approx(model.evidence_curve_[-1].elbo, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_gets_the_curve(tmp_path):
+    import mlflow
+
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
+    mlflow.create_experiment("test", artifact_location=str(tmp_path))
+    mlflow.set_experiment("test")
+    with mlflow.start_run() as run:
+        log = orbitgp.MLflowLog()
+        model = InvariantGPClassifier("affine", settings=QUICK, random_state=0, callbacks=[log])
+        model.fit(*bars(20))
+        log.warned("a warning")
+    found = mlflow.get_run(run.info.run_id).data
+    assert found.metrics["evidence"] == pytest.approx(model.evidence_curve_[-1].elbo)
+    assert "rotation" in found.tags["learned"]
+    assert found.tags["warning"] == "a warning"
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "mlflow"])
+def test_a_missing_extra_is_named(name, monkeypatch, tmp_path):
+    monkeypatch.setitem(
+        sys.modules, {"tensorboard": "torch.utils.tensorboard"}.get(name, name), None
+    )
+    make = {"tensorboard": lambda: orbitgp.TensorBoardLog(tmp_path), "mlflow": orbitgp.MLflowLog}
+    with pytest.raises(OrbitGPError, match=rf"orbitgp\[{name}\]"):
+        make[name]()
+
+
+def test_callbacks_hear_everything_by_default_in_silence():
+    quiet = orbitgp.Callback()
+    quiet.started(3)
+    quiet.evaluated(Evaluation(1, 2.0, 0.1, "learned"))
+    for method in (quiet.announced, quiet.warned, quiet.finished):
+        method("text")
