@@ -29,7 +29,7 @@ def main() -> None:
     truth = probabilities[np.arange(len(right)), data["y_test"]]
     values = {
         "orbit": arguments.orbit,
-        "test_error": round(100 * (1 - right.mean()), 2),
+        "test_error": round(100 * float(1 - right.mean()), 2),
         "test_nll": round(float(-np.log(truth).mean()), 4),
         "test_ece": round(calibration_error(probabilities, right), 4),
         "evidence": round(model.evidence_, 1),

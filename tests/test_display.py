@@ -10,6 +10,7 @@ import termios
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import orbitgp
@@ -108,7 +109,10 @@ def test_tensorboard_gets_the_curve(tmp_path):
 
     log = orbitgp.TensorBoardLog(tmp_path)
     model = InvariantGPClassifier("affine", settings=QUICK, random_state=0, callbacks=[log])
+    clone(model).fit(*bars(20))
     model.fit(*bars(20))
+    log.warned("nothing is open now")
+    log.started(1)
     log.warned("a warning")
     log.finished("again")
     events = EventAccumulator(str(tmp_path))
@@ -127,6 +131,7 @@ def test_mlflow_gets_the_curve(tmp_path):
     with mlflow.start_run() as run:
         log = orbitgp.MLflowLog()
         model = InvariantGPClassifier("affine", settings=QUICK, random_state=0, callbacks=[log])
+        clone(model)
         model.fit(*bars(20))
         log.warned("a warning")
     found = mlflow.get_run(run.info.run_id).data

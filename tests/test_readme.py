@@ -22,8 +22,10 @@ def test_example_prints_what_it_says():
     assert output.getvalue() == expected
 
 
-def test_scikit_learn_example_runs():
-    (code,) = re.findall(r"```python\n(from orbitgp.*?)```", README, re.DOTALL)
+def test_scikit_learn_examples_run(tmp_path, monkeypatch):
+    first, second = re.findall(r"```python\n((?:from orbitgp|model = ).*?)```", README, re.DOTALL)
+    code = f"{first}\nimport orbitgp\n{second}"
+    monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     images, labels = random.random((30, 6, 6)), np.repeat(["a", "b"], 15)
     images[15:, :3] += 1
@@ -31,6 +33,8 @@ def test_scikit_learn_example_runs():
     with contextlib.redirect_stdout(io.StringIO()) as output:
         exec(compile(code, "README.md", "exec"), data)
     assert "rotation" in output.getvalue()
+    loaded = data["same"].predict_proba(images)
+    np.testing.assert_array_equal(loaded, data["model"].predict_proba(images))
 
 
 def result(path):
@@ -51,6 +55,31 @@ def test_figures_are_the_recorded_ones():
             *(f"{fit[key]:.2f}" for key in ("log_evidence", "elbo")),
         ]
         assert [cell.strip() for cell in cells] == expected
+
+
+def test_digits_and_molecules_are_the_recorded_ones_and_reach_the_goal():
+    none, affine = (
+        result(f"experiments/results/usps-{name}-0.json") for name in ("none", "affine")
+    )
+    for name, found in (("none", none), ("affine", affine)):
+        cells = re.search(rf"\| {name} \|(.*)\|", README).group(1).replace("*", "").split("|")
+        error = found["evidence_standard_error"]
+        spread = f" ± {error:.0f}" if error else ""
+        assert [cell.strip() for cell in cells] == [
+            f"{found['test_error']:.2f} %",
+            f"{found['test_ece']:.3f}",
+            f"{found['evidence']:,.0f}{spread}",
+            f"{found['seconds']:.0f}",
+        ]
+        assert found["seconds"] < 180
+        assert found["test_ece"] <= 0.03
+    assert affine["learned"] in README.replace("\n", " ")
+    assert affine["test_error"] <= 0.8 * none["test_error"]
+    assert affine["evidence"] > none["evidence"] + 4 * affine["evidence_standard_error"]
+    molecules = result("experiments/results/molecules-0.json")
+    assert f"{100 * molecules['coverage']:.1f} %" in README
+    assert 0.93 <= min(molecules["coverage_by_output"]) <= max(molecules["coverage_by_output"])
+    assert max(molecules["coverage_by_output"]) <= 0.97
 
 
 def test_every_link_leads_somewhere():

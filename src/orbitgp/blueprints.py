@@ -31,6 +31,7 @@ ORBITS = (
     *(Identity, QuarterTurns, Mirror, CyclicShifts, PermutationGroup, SignFlips, GaussianNoise),
     *(Affine, Rotation, Composition, FiniteComposition),
 )
+MAX_PARTS = 8
 PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
 
 Config = dict[str, Any]
@@ -62,6 +63,7 @@ def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module])
         raise
     except MALFORMED as error:
         _refuse(f"the structure of the model ({type(error).__name__}: {error})")
+    _take_dtypes(model, tensors)
     fill(model, tensors)
     return model
 
@@ -73,16 +75,23 @@ def orbit_config(orbit: Orbit) -> Config:
         return GIVEN
     if isinstance(orbit, Composition | FiniteComposition):
         parts = [orbit_config(part) for part in orbit.orbits if isinstance(part, Orbit)]
-        return GIVEN if GIVEN in parts else {"kind": "compose", "parts": parts}
+        plain = len(parts) <= MAX_PARTS and all(
+            p["kind"] not in ("given", "compose") for p in parts
+        )
+        return {"kind": "compose", "parts": parts} if plain else GIVEN
     if isinstance(orbit, Mirror):
         return {"kind": "Mirror", "dim": orbit.dim}
     if isinstance(orbit, CyclicShifts):
         fields = {"length": orbit.length, "step": orbit.step, "dim": orbit.dim}
         return {"kind": "CyclicShifts", **fields}
     if isinstance(orbit, PermutationGroup):
-        return {"kind": "PermutationGroup", "generators": orbit.generators, "dim": orbit.dim}
+        return {
+            "kind": "PermutationGroup",
+            "generators": [list(g) for g in orbit.generators],
+            "dim": orbit.dim,
+        }
     if isinstance(orbit, SignFlips):
-        return {"kind": "SignFlips", "coordinates": orbit.coordinates}
+        return {"kind": "SignFlips", "coordinates": list(orbit.coordinates)}
     if isinstance(orbit, GaussianNoise):
         shape = list(orbit.event_shape)
         return {"kind": "GaussianNoise", "event_shape": shape, "learnable": orbit.learnable}
@@ -97,6 +106,8 @@ def orbit_from(config: Config, tensors: Tensors) -> Orbit:
     match config["kind"]:
         case "compose":
             parts = config["parts"]
+            if len(parts) > MAX_PARTS or any(part["kind"] == "compose" for part in parts):
+                _refuse(f"a composition of {len(parts)} orbits, or one inside another")
             inner = [within(tensors, f"orbits.{place}") for place in range(len(parts))]
             return compose(*(orbit_from(*part) for part in zip(parts, inner, strict=True)))
         case "Identity":
@@ -115,8 +126,10 @@ def orbit_from(config: Config, tensors: Tensors) -> Orbit:
             return SignFlips(*(_integer(coordinate) for coordinate in config["coordinates"]))
         case "GaussianNoise":
             shape = tuple(_integer(length) for length in config["event_shape"])
-            scale = torch.ones_like(tensors["raw_scale"])
-            return GaussianNoise(scale, event_shape=shape, learnable=config["learnable"] is True)
+            raw = tensors["raw_scale"]
+            scale = torch.ones(raw.shape)
+            learnable = config["learnable"] is True
+            return GaussianNoise(scale, event_shape=shape, learnable=learnable).to(raw.dtype)
         case "Affine" | "Rotation":
             orbit = Affine() if config["kind"] == "Affine" else Rotation()
             orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"))
@@ -201,7 +214,8 @@ def _likelihood_from(config: Config, tensors: Tensors) -> nn.Module:
 
 def _posterior_from(config: Config, tensors: Tensors) -> InducingPosterior:
     points, mean, scale = tensors["points"], tensors["mean"], tensors["scale"]
-    if mean.shape[:1] != points.shape[:1] or scale.shape[1:] != (len(points), len(points)):
+    square, counts = (len(points), len(points)), (1, mean.shape[1])
+    if len(mean) != len(points) or scale.shape[1:] != square or len(scale) not in counts:
         _refuse(
             f"{list(points.shape)} inducing points with q(u) of shapes {list(mean.shape)} and "
             f"{list(scale.shape)}"
@@ -209,6 +223,14 @@ def _posterior_from(config: Config, tensors: Tensors) -> InducingPosterior:
     return InducingPosterior(
         points, mean.shape[1], shared_covariance=len(scale) == 1, jitter=float(config["jitter"])
     )
+
+
+def _take_dtypes(model: InvariantGP, tensors: Tensors) -> None:
+    """A model that was cast to float32 or float64 comes back as it was."""
+    own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    for name in own.keys() & tensors.keys():
+        if own[name].is_floating_point() and tensors[name].dtype in (torch.float32, torch.float64):
+            own[name].data = own[name].data.to(tensors[name].dtype)
 
 
 def fill(module: nn.Module, tensors: Tensors) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from orbitgp.blueprints import model_config, model_from
-from orbitgp.errors import InputError
+from orbitgp.errors import FileError, InputError
 from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.estimators.archive import estimator_from, write_fitted
 from orbitgp.model import InvariantGP
@@ -17,7 +17,7 @@ ESTIMATORS = (InvariantGPClassifier, InvariantGPRegressor)
 
 def save(model: object, path: str | Path) -> None:
     """Write an InvariantGP or a fitted estimator to one file, atomically."""
-    if isinstance(model, ESTIMATORS) and hasattr(model, "model_"):
+    if type(model) in ESTIMATORS and hasattr(model, "model_"):
         write_fitted(model, Path(path))
     elif isinstance(model, InvariantGP):
         write_sealed(Path(path), "InvariantGP", model.state_dict(), model_config(model))
@@ -41,7 +41,10 @@ def load(path: str | Path, **given: nn.Module) -> Any:
             f"load takes orbit, feature_map, kernel and likelihood; got {', '.join(unknown)}"
         )
     kinds = {kind.__name__: kind for kind in ESTIMATORS}
-    file = place / "model.safetensors" if place.is_dir() else place
+    try:
+        file = place / "model.safetensors" if place.is_dir() else place
+    except (OSError, ValueError) as error:
+        raise FileError(f"{place!s:.80} cannot be opened: {error}") from None
     form, tensors, config = read_sealed(file, "InvariantGP", *kinds)
     if form == "InvariantGP":
         return model_from(config, tensors, given)

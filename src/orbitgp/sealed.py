@@ -12,6 +12,7 @@ never runs anything that a file holds: bytes become numbers and text, and nothin
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ MAX_HEADER = 2**24
 
 MALFORMED = (
     *(LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError),
-    RecursionError,
+    *(RecursionError, MemoryError),
 )
 """What may be raised while something is built from values that a file holds."""
 
@@ -44,7 +45,9 @@ def write_sealed(path: Path, form: str, tensors: Mapping[str, Tensor], config: A
     The same tensors and config give the same bytes.
     """
     seal = {"sha256": _BLANK, "form": form, "version": VERSION, "config": config}
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # clones, since the same tensor may have two names
+    plain = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    plain = {name: tensor.contiguous() for name, tensor in plain.items()}
     # a single entry, for the order of several is not fixed
     data = bytearray(save(plain, {"orbitgp": json.dumps(seal)}))
     place = data.index(_MARK) + len(_MARK)
@@ -64,9 +67,13 @@ def read_sealed(path: Path, *forms: str) -> tuple[str, dict[str, Tensor], Any]:
             f"{VERSION}; install the release that wrote it"
         )
     try:
-        return seal["form"], load(data), seal["config"]
-    except (SafetensorError, ValueError, KeyError) as error:
+        tensors = load(data)
+    except (SafetensorError, *MALFORMED) as error:
         raise _unreadable(path, f"{error}") from None
+    empty = [name for name, tensor in tensors.items() if not tensor.numel()]
+    if empty:  # a shape with a 0 in it may claim any other length
+        raise _unreadable(path, f"{empty[0]!r:.40} is empty")
+    return seal["form"], tensors, seal["config"]
 
 
 def within(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -111,16 +118,19 @@ def write_atomically(path: Path, data: bytes | bytearray) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files that a killed process left behind."""
+    """Delete the temporary files of ours that a killed process left behind."""
     for path in folder.glob("*.tmp"):
-        path.unlink(missing_ok=True)
+        if re.fullmatch(r"(settings\.json|\w+\.safetensors)\.[0-9a-f]{16}\.tmp", path.name):
+            path.unlink(missing_ok=True)
 
 
 def _bytes_of(path: Path) -> bytes:
-    if path.exists() and not path.is_file():  # a pipe or a device might never end
-        raise FileError(f"{path} is not a plain file")
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device might never end
+            raise FileError(f"{path} is not a plain file")
         return path.read_bytes()
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be opened: {error}") from None
 

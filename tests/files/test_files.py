@@ -109,7 +109,7 @@ def test_no_orbit_is_forgotten():
     ours = {kind for kind in concrete(Orbit) if kind.__module__.startswith("orbitgp.")}
     assert ours - kept == {FunctionOrbit, orbitgp.SignFlips}  # code of the user; vectors only
     assert {Composition, FiniteComposition} <= kept
-    assert orbit_config(orbitgp.SignFlips(0, 1)) == {"kind": "SignFlips", "coordinates": (0, 1)}
+    assert orbit_config(orbitgp.SignFlips(0, 1)) == {"kind": "SignFlips", "coordinates": [0, 1]}
 
 
 def test_vectors_features_and_kernels_come_back(generator, tmp_path):
@@ -257,3 +257,35 @@ def test_sealed_values_come_back_exactly(tmp_path):
     assert form == "form"
     assert json.dumps(again) == json.dumps(config)
     assert all(torch.equal(read[name], tensors[name]) for name in tensors)
+
+
+@pytest.mark.parametrize("cast", ["float", "double"])
+def test_models_in_one_precision_come_back(cast, generator, tmp_path):
+    noise = orbitgp.GaussianNoise(0.2, event_shape=(4, 4))
+    model, _ = model_with(noise, generator)
+    getattr(model, cast)()
+    orbitgp.save(model, tmp_path / "model")
+    assert_same(model, orbitgp.load(tmp_path / "model"))
+
+
+def test_the_same_orbit_twice(generator, tmp_path):
+    turn = orbitgp.Rotation(-0.3, 0.3)
+    model, _ = model_with(compose(turn, turn), generator)
+    orbitgp.save(model, tmp_path / "model")
+    assert_same(model, orbitgp.load(tmp_path / "model"))
+
+
+def test_a_subclass_of_an_estimator_is_refused(tmp_path):
+    class Mine(InvariantGPClassifier):
+        pass
+
+    model = Mine(settings=QUICK, random_state=0).fit(*bars(20))
+    with pytest.raises(InputError, match="fitted estimator"):
+        orbitgp.save(model, tmp_path / "model")
+
+
+def test_a_feature_map_of_ours_given_by_the_user_comes_back(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model = InvariantGPRegressor(feature_map=nn.Flatten(), settings=QUICK).fit(X, X[:, 0])
+    orbitgp.save(model, tmp_path / "model")
+    assert isinstance(orbitgp.load(tmp_path / "model").feature_map, nn.Flatten)

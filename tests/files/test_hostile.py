@@ -1,8 +1,11 @@
 """Spoilt files give a typed error or are proven identical: no crash, no hang, no code, no waste."""
 
 import contextlib
+import hashlib
+import json
 import random
 import resource
+import struct
 import time
 
 import numpy as np
@@ -10,7 +13,8 @@ import pytest
 import torch
 
 import orbitgp
-from orbitgp import InvariantGPClassifier, OrbitGPError, TrainingSettings
+from orbitgp import FileError, InvariantGPClassifier, OrbitGPError, TrainingSettings
+from orbitgp.sealed import read_sealed, write_sealed
 from orbitgp.training.callbacks import Callback
 from orbitgp.training.checkpoint import FORM, FileCheckpoint
 from orbitgp.training.run import Run
@@ -55,7 +59,9 @@ def new_run():
     codes = torch.from_numpy((labels == "standing").astype(np.int64))
     likelihood = orbitgp.OneHotGaussian(2, noise=0.05)
     generator = torch.Generator().manual_seed(0)
-    return classifier()._run(images, codes, likelihood, 0.2, 12, generator)
+    model = classifier()
+    model.scale_ = 1.0
+    return model._run(images, codes, likelihood, 0.2, 12, generator)
 
 
 def load_model(path):
@@ -123,3 +129,75 @@ def test_spoilt_content_under_a_right_seal_is_refused_or_usable(kind, folder, tm
             outcome(result.training.advance, Callback())
     print(f"{kind}: {refused} of {MUTATIONS // 2} refused")
     assert refused > 0.4 * MUTATIONS // 2
+
+
+def amplified(change, folder, tmp_path):
+    """A model file with a change that asks for far more than it holds."""
+    _, tensors, config = read_sealed(folder / "model", "InvariantGPClassifier")
+    tensors = dict(tensors)
+    change(tensors, config)
+    write_sealed(tmp_path / "large", "InvariantGPClassifier", tensors, config)
+    return tmp_path / "large"
+
+
+def empty(name, *shape):
+    def change(tensors, config):
+        tensors[f"model.{name}"] = torch.zeros(shape, dtype=tensors[f"model.{name}"].dtype)
+
+    return change
+
+
+def group(*parts):
+    def change(tensors, config):
+        config["model"]["orbit"] = {"kind": "compose", "parts": list(parts)}
+
+    return change
+
+
+def wide_text(tensors, config):
+    config["arrays"]["classes_"] = ["<U9999", [""] * 100_000]
+
+
+def own_folder(tensors, config):
+    config["parameters"]["run"] = "/tmp"
+
+
+FLIPS = {"kind": "SignFlips", "coordinates": list(range(16))}
+CYCLES = [[*range(i, 200), *range(i)] for i in range(1, 200)]
+SWAPS = [[*range(i), i + 1, i, *range(i + 2, 200)] for i in range(199)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(empty("likelihood.raw_noise", 50_000_000, 0), empty("likelihood.raw_noise", 2**40, 0)),
+        *(empty("posterior.scale", 0, 8000, 8000), empty("kernel.raw_lengthscale", 0, 200_000_000)),
+        *(empty("orbit.ranges.raw", 0, 10**9), group(*[FLIPS] * 300)),
+        group({"kind": "PermutationGroup", "generators": CYCLES + SWAPS, "dim": -1}, FLIPS),
+        *(wide_text, own_folder),
+    ],
+)
+def test_small_files_cannot_ask_for_much(change, folder, tmp_path):
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    with pytest.raises(FileError):
+        orbitgp.load(amplified(change, folder, tmp_path))
+    assert time.monotonic() - start < 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**19
+
+
+@pytest.mark.parametrize("shape", [[0, 2**63], [0, 2**40, 2**40]])
+def test_shapes_beyond_any_tensor(shape, tmp_path):
+    seal = {"sha256": "0" * 64, "form": "InvariantGP", "version": 1, "config": {}}
+    places = {"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}
+    header = json.dumps({"__metadata__": {"orbitgp": json.dumps(seal)}, **places}).encode()
+    data = struct.pack("<Q", len(header)) + header
+    digest = hashlib.sha256(data).hexdigest().encode()
+    (tmp_path / "file").write_bytes(data.replace(b"0" * 64, digest))
+    with pytest.raises(FileError):
+        orbitgp.load(tmp_path / "file")
+
+
+def test_a_path_that_no_file_can_have():
+    for path in ("x" * 5000, "a\0b"):
+        with pytest.raises(FileError, match="cannot be opened"):
+            orbitgp.load(path)

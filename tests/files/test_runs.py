@@ -122,3 +122,81 @@ def test_ctrl_c_in_the_screening_leaves_a_usable_model(tmp_path):
     assert model.n_iter_ == 7
     assert np.isfinite(model.predict_proba(images)).all()
     assert torch.isfinite(torch.tensor(orbitgp.load(tmp_path).evidence_))
+
+
+def test_what_a_run_is_known_by(tmp_path):
+    """Numbers of the orbit and labels as given count, not only names and codes."""
+    images, labels = bars(30)
+    classifier(run=tmp_path, orbit=orbitgp.Rotation(-0.2, 0.2)).fit(images, labels)
+    with pytest.raises(InputError, match="different parts_sha256"):
+        classifier(run=tmp_path, orbit=orbitgp.Rotation.full()).fit(images, labels)
+    with pytest.raises(InputError, match="different data_sha256"):
+        classifier(run=tmp_path, orbit=orbitgp.Rotation(-0.2, 0.2)).fit(images, labels + 5)
+
+
+def test_groups_and_numpy_numbers_in_a_run(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    y = X.sum(1)
+    for orbit in (orbitgp.coordinate_swap(0, 2, 3), orbitgp.SignFlips(0, 1)):
+        folder = tmp_path / orbit.describe()
+        given = {"num_inducing": np.int64(9), "settings": SETTINGS, "run": folder}
+        first, again = (InvariantGPRegressor(orbit).set_params(**given).fit(X, y) for _ in range(2))
+        np.testing.assert_array_equal(first.predict(X), again.predict(X))
+        assert len(again.model_.posterior.points) == 9
+        assert again.evidence_curve_[-1].elbo == first.evidence_curve_[-1].elbo
+        loaded = orbitgp.load(folder)
+        assert loaded.orbit.describe() == orbit.describe()
+
+
+def test_what_is_refused_leaves_no_folder(tmp_path):
+    images, labels = bars(30)
+    for wrong in ({"orbit": "affin"}, {"image_shape": (3, 3)}, {"num_inducing": 0}):
+        with pytest.raises(InputError):
+            classifier(run=tmp_path / "run", **wrong).fit(images, labels)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_kill_after_the_decision_to_stop_changes_nothing(tmp_path, monkeypatch):
+    images, labels = bars(30)
+    settings = orbitgp.TrainingSettings(
+        max_steps=200, evaluate_every=5, learning_rate=1e-6, patience=1
+    )
+    given = {"orbit": orbitgp.Affine(-0.1, 0.1), "settings": settings}
+    whole = classifier(run=tmp_path / "whole", **given).fit(images, labels)
+    assert whole.stopped_ == "the evidence has settled"
+
+    def killed(self):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orbitgp.training.loop.Training.finish", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            classifier(run=tmp_path / "killed", **given).fit(images, labels)
+    classifier(run=tmp_path / "killed", **given).fit(images, labels)
+    files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert files[0] == files[1]
+
+
+def test_ctrl_c_before_anything_was_evaluated(monkeypatch):
+    images, labels = bars(30)
+    original, calls = orbitgp.training.loop.Training.refresh, []
+
+    def impatient(self):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        original(self)
+
+    monkeypatch.setattr("orbitgp.training.loop.Training.refresh", impatient)
+    model = classifier().fit(images, labels)
+    assert "interrupted" in model.stopped_
+    assert np.isfinite(model.predict_proba(images)).all()
+
+
+def test_files_of_others_are_left_alone(tmp_path):
+    (tmp_path / "mine.tmp").write_text("mine")
+    leftover = tmp_path / f"checkpoint.safetensors.{'0' * 16}.tmp"
+    leftover.write_text("half")
+    classifier(run=tmp_path).fit(*bars(30))
+    assert (tmp_path / "mine.tmp").exists()
+    assert not leftover.exists()

@@ -1,5 +1,7 @@
 """A fitted estimator as one sealed file, and back."""
 
+import copy
+import math
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +14,8 @@ from torch import Tensor, nn
 from orbitgp.blueprints import GIVEN, fill, model_config, model_from, orbit_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.folder import parameters_of
+from orbitgp.likelihoods.gaussian import OneHotGaussian
+from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.sealed import MALFORMED, read_sealed, within, write_sealed
 from orbitgp.training.callbacks import evaluations_from
@@ -55,14 +59,15 @@ def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: An
     """An estimator of this kind with the parameters and all that is in the file."""
     try:
         parameters = dict(config["parameters"])
+        if parameters.keys() != parameters_of(kind()).keys():
+            raise KeyError(f"parameters {sorted(parameters)}")
         orbit = parameters["orbit"]
         if orbit == GIVEN:
             parameters["orbit"] = given.get("orbit", "none")
         elif not isinstance(orbit, str):
             parameters["orbit"] = orbit_from(orbit, within(tensors, "start"))
             fill(parameters["orbit"], within(tensors, "start"))
-        if parameters["feature_map"] is not None:
-            parameters["feature_map"] = given.get("feature_map")
+        own_map = parameters.pop("feature_map") is not None
         if parameters["image_shape"] is not None:
             parameters["image_shape"] = tuple(parameters["image_shape"])
         if parameters["settings"] is not None:
@@ -71,6 +76,8 @@ def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: An
     except MALFORMED as error:
         _refuse(error)
     fill_estimator(estimator, tensors, config, given)
+    if own_map:
+        estimator.feature_map = copy.deepcopy(estimator.model_.feature_map)
     return estimator
 
 
@@ -88,15 +95,26 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         fitted["evidence_curve_"] = evaluations_from(config["curve"])
         noise = tensors.get("prediction_noise")
         fitted["prediction_noise_"] = _checked_noise(noise, model.orbit)
-        outputs = fitted.get("classes_", fitted.get("target_mean_"))
-        if outputs is None or outputs.shape != (model.posterior.mean.shape[1],):
-            raise ValueError("as many classes or targets as outputs of the model expected")
+        if not 0 < fitted["scale_"] < math.inf:
+            raise ValueError(f"a scale of {fitted['scale_']}")
+        _check_outputs(type(estimator).__name__, fitted, model)
     except FileError:
         raise
     except MALFORMED as error:
         _refuse(error)
     for name, value in {**fitted, "model_": model, "orbit_": model.orbit}.items():
         setattr(estimator, name, value)
+
+
+def _check_outputs(kind: str, fitted: dict[str, Any], model: InvariantGP) -> None:
+    """As many classes or targets as outputs of the model, with a likelihood for them."""
+    classifies = kind == "InvariantGPClassifier"
+    names = ("classes_",) if classifies else ("target_mean_", "target_scale_")
+    shape = (model.posterior.mean.shape[1],)
+    fits = all(fitted[name].shape == shape for name in names)
+    right = isinstance(model.likelihood, OneHotGaussian) == classifies
+    if not fits or not right or (not classifies and not isinstance(fitted["flat_target_"], bool)):
+        raise ValueError(f"outputs that do not fit {kind}")
 
 
 def _checked_noise(noise: Tensor | None, orbit: Orbit) -> Tensor | None:
@@ -125,7 +143,10 @@ def _array_from(dtype: str, values: list[Any]) -> np.ndarray:
         raise ValueError(f"array of dtype {dtype!r:.40}")
     if dtype == "|O" and not all(isinstance(value, str) for value in values):
         raise ValueError("an array of objects that are not strings")
-    return np.array(values, dtype=dtype)
+    array = np.array(values, dtype=object if dtype == "|O" else None)
+    if dtype[1] == "U" and array.dtype.str != dtype:  # a width may claim any size
+        raise ValueError(f"text of dtype {array.dtype.str} where {dtype} was said")
+    return array.astype(dtype)
 
 
 def _refuse(error: Exception) -> NoReturn:

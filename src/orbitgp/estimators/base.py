@@ -91,21 +91,33 @@ class InvariantGPEstimator(BaseEstimator):
         return tags
 
     def _fit(
-        self, X: np.ndarray, y: Tensor, likelihood: Likelihood, *, variance: float, largest: int
+        self,
+        X: np.ndarray,
+        raw: np.ndarray,
+        y: Tensor,
+        likelihood: Likelihood,
+        *,
+        variance: float,
+        largest: int,
     ) -> None:
         """Both stages, and all fitted attributes that the two estimators share.
 
         A run that was interrupted goes on where it stood; one that was finished is read back.
         """
         self._check_parameters()
+        starting_orbits(self.orbit)
+        self.scale_ = self._scale_of(X)
+        self._inputs(X)  # what cannot be used is refused before a folder is made for it
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run))
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        seed = folder.open(self, digest_of(X, y.numpy()), int(seed))
+        seed = folder.open(self, digest_of(X, raw), int(seed))
         if folder.model_path is not None and folder.model_path.exists():
             read_fitted(self, folder.model_path)
             return
         generator = torch.Generator().manual_seed(seed)
-        callback = Several((Warn(), folder.log, *self.callbacks, *[ProgressBar()] * self.verbose))
+        callback = Several(
+            (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
+        )
         outcome = self._run(X, y, likelihood, variance, largest, generator).finish(
             callback, folder.checkpoint
         )
@@ -123,7 +135,6 @@ class InvariantGPEstimator(BaseEstimator):
         generator: torch.Generator,
     ) -> Run:
         """The run that these data and parameters ask for, at its beginning."""
-        self.scale_ = self._scale_of(X)
         x = self._inputs(X)
         features = self.feature_map or (nn.Flatten() if self._has_images(X) else Standardize.of(x))
         starts = starting_orbits(self.orbit)

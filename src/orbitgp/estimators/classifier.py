@@ -46,7 +46,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         # codes have no noise, so with as many inducing variables as data the evidence would take
         # them for exact values and the noise to 0, which classes are not
         largest = min(len(X), max(1000, len(X) // 2))
-        self._fit(X, torch.from_numpy(codes), likelihood, variance=0.2, largest=largest)
+        self._fit(X, y, torch.from_numpy(codes), likelihood, variance=0.2, largest=largest)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

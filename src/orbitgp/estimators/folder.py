@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from orbitgp.blueprints import orbit_config
 from orbitgp.errors import FileError, InputError
@@ -49,6 +50,7 @@ class RunFolder(NoFolder):
         asked = {
             "estimator": type(estimator).__name__,
             "parameters": parameters_of(estimator),
+            "parts_sha256": _digest_of_parts(estimator.orbit, estimator.feature_map),
             "data_sha256": data,
         }
         path = self.path / "settings.json"
@@ -83,10 +85,10 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     orbit, settings, seed = estimator.orbit, estimator.settings, estimator.random_state
     return {
         "orbit": orbit_config(orbit) if isinstance(orbit, Orbit) else orbit,
-        "image_shape": None if estimator.image_shape is None else list(estimator.image_shape),
+        "image_shape": estimator.image_shape and [int(n) for n in estimator.image_shape],
         "feature_map": None if estimator.feature_map is None else "given",
-        "num_inducing": estimator.num_inducing,
-        "budget_seconds": estimator.budget_seconds,
+        "num_inducing": None if estimator.num_inducing is None else int(estimator.num_inducing),
+        "budget_seconds": float(estimator.budget_seconds),
         "settings": None if settings is None else asdict(settings),
         "random_state": int(seed) if isinstance(seed, int | np.integer) else None,
     }
@@ -97,8 +99,16 @@ def digest_of(*arrays: np.ndarray) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
+        plain = repr(array.tolist()).encode() if array.dtype == object else array
+        digest.update(np.ascontiguousarray(plain).tobytes())
     return digest.hexdigest()
+
+
+def _digest_of_parts(*parts: object) -> str:
+    """Of the numbers that the orbit and the feature map begin with."""
+    modules = [part for part in parts if isinstance(part, nn.Module)]
+    states = [tensor.numpy() for part in modules for tensor in part.state_dict().values()]
+    return digest_of(*states)
 
 
 def _read(path: Path) -> dict[str, Any]:

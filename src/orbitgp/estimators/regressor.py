@@ -1,5 +1,6 @@
 """InvariantGPRegressor."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,15 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         spread = largest * (targets / largest).std(0)
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
         standard = torch.from_numpy((targets - self.target_mean_) / self.target_scale_)
-        self._fit(X, standard, Gaussian(noise=0.1), variance=1.0, largest=len(X))
+        self._fit(X, targets, standard, Gaussian(noise=0.1), variance=1.0, largest=len(X))
         return self
 
     def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
         super()._take(outcome, generator)
         # p(y) dy = p(t) dt for t = (y − mean) / scale
-        self.evidence_ -= self.num_data_ * float(np.log(self.target_scale_).sum())
+        shift = self.num_data_ * float(np.log(self.target_scale_).sum())
+        self.evidence_ -= shift
+        self.evidence_curve_ = [replace(e, elbo=e.elbo - shift) for e in outcome.curve]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of y at each input and, if asked, its standard deviation, noise included."""

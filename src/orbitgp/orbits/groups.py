@@ -1,5 +1,6 @@
 """Finite groups that permute the coordinates of an input or flip their signs."""
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from orbitgp.errors import InputError
 from orbitgp.orbits.base import FiniteOrbit
 
 MAX_GROUP_SIZE = 100_000
-MAX_GROUP_ENTRIES = 10_000_000
+MAX_GROUP_ENTRIES = 4_000_000
 """Elements × positions."""
 
 
@@ -57,7 +58,7 @@ class PermutationGroup(CoordinatePermutations):
 
     def __init__(self, *generators: Sequence[int], dim: int = -1) -> None:
         super().__init__()
-        self.generators = tuple(tuple(generator) for generator in generators)
+        self.generators = tuple(tuple(int(i) for i in generator) for generator in generators)
         elements = torch.tensor(generate_group(self.generators))
         self.register_buffer("elements", elements, persistent=False)
         self.size = len(self.elements)
@@ -108,13 +109,17 @@ def generate_group(generators: Sequence[Sequence[int]]) -> list[tuple[int, ...]]
             )
     identity = tuple(range(length))
     seen, frontier = {identity: None}, [identity]  # a dict keeps the order of discovery
+    unique = sorted({tuple(generator) for generator in generators})
+    limit = min(MAX_GROUP_SIZE, MAX_GROUP_ENTRIES // max(length, 1))
     while frontier:
-        products = {
-            tuple(element[i] for i in generator) for element in frontier for generator in generators
-        }
+        products: set[tuple[int, ...]] = set()
+        for element, generator in itertools.product(frontier, unique):
+            products.add(tuple(element[i] for i in generator))
+            if len(products) > limit:
+                break
         frontier = sorted(product for product in products if product not in seen)
         seen.update(dict.fromkeys(frontier))
-        if len(seen) > MAX_GROUP_SIZE or len(seen) * length > MAX_GROUP_ENTRIES:
+        if len(seen) > limit:
             raise InputError(
                 f"the generators make a group of {len(seen)} elements or more on {length} "
                 "positions, too many to list; sample such a group with FunctionOrbit instead"

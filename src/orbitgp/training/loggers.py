@@ -11,11 +11,20 @@ class TensorBoardLog(Callback):
     """Evidence and learned ranges for `tensorboard --logdir`; needs orbitgp[tensorboard]."""
 
     def __init__(self, folder: str | Path) -> None:
+        self.folder = folder
+        self._tensorboard()
+
+    def started(self, max_steps: int) -> None:
+        """Open the log: not before, so that an estimator that has it can be cloned."""
+        del max_steps
+        self._writer = self._tensorboard()(str(self.folder))
+
+    def _tensorboard(self) -> Any:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise _missing("tensorboard", error) from error
-        self._writer = SummaryWriter(str(folder))
+        return SummaryWriter
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """A point of the curve."""
@@ -24,24 +33,30 @@ class TensorBoardLog(Callback):
         self._writer.add_text("learned", evaluation.learned, evaluation.step)
 
     def warned(self, message: str) -> None:
-        """What a guard did."""
-        self._writer.add_text("warnings", message)
+        """What a guard did while steps were taken."""
+        if hasattr(self, "_writer"):
+            self._writer.add_text("warnings", message)
 
     def finished(self, reason: str) -> None:
         """Everything on the disk."""
         self._writer.add_text("finished", reason)
-        self._writer.flush()
+        self._writer.close()
+        del self._writer
 
 
 class MLflowLog(Callback):
     """The evidence as a metric of the active MLflow run; needs orbitgp[mlflow]."""
 
     def __init__(self) -> None:
+        _ = self._mlflow
+
+    @property
+    def _mlflow(self) -> Any:
         try:
             import mlflow  # pyright: ignore[reportMissingImports] - an extra
         except ImportError as error:
             raise _missing("mlflow", error) from error
-        self._mlflow: Any = mlflow
+        return mlflow
 
     def started(self, max_steps: int) -> None:
         """How long it may take."""

@@ -119,6 +119,10 @@ class Training:
         if self.best is not None and not now >= self.best[2]:
             self.model.load_state_dict(self.best[0])
 
+    def is_finite(self) -> bool:
+        """Whether the last step left numbers in all parameters."""
+        return all(bool(torch.isfinite(p).all()) for p in self.model.parameters())
+
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """All that the next step depends on besides the model: plain values, and tensors."""
         config = {
@@ -251,7 +255,9 @@ def train(training: Training, callback: Callback, keep: Callable[[], None] = lam
     try:
         while reason is None:
             reason = training.advance(callback)
-            if training.step % training.settings.evaluate_every == 0:
+            due = training.step % training.settings.evaluate_every == 0
+            # a state that is about to be recovered from, or left, is none to go on from
+            if reason is None and due and training.is_finite():
                 keep()
     except KeyboardInterrupt:
         reason = INTERRUPTED

@@ -1,5 +1,6 @@
 """A whole run: screen the starts, train the best of them, settle its scales, solve at large M."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -168,8 +169,8 @@ class Run:
         """Leave a phase with what it found; an interruption leaves all that are left."""
         assert self.training is not None
         if screening:
-            assert self.training.best is not None
-            self.scores.append(self.training.best[2])
+            best = self.training.best  # none if interrupted before the first evaluation
+            self.scores.append(-math.inf if best is None else best[2])
         if not screening or reason == INTERRUPTED:
             self.curve, self.num_steps = self.training.curve, self.training.step
             self.stopped = reason
