@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.record import RESULTS, arrays, record
+from experiments.record import RESULTS, record
 from orbitgp import InvariantGPRegressor
+from orbitgp.data.named import data_folder
+from orbitgp.data.npz import read_npz
 
 NUM_TRAIN = 2000
 ELEMENTS = (1, 6, 7, 8, 16)
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    data = arrays("qm7/qm7_7101.npz")
+    data = read_npz(data_folder() / "qm7" / "qm7_7101.npz")
     X = features(data["Z"].astype(float), data["R"].astype(float))
     y = np.stack([data["e_pbe0"], data["e_dftb"]], 1)
     order = np.random.default_rng(arguments.seed).permutation(len(X))

@@ -1,7 +1,6 @@
-"""Where the data are, and how a result is recorded."""
+"""How a result is recorded."""
 
 import json
-import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,6 @@ import torch
 import orbitgp
 
 RESULTS = Path(__file__).parent / "results"
-DATA = Path(os.environ.get("ORBITGP_DATA", Path(__file__).parents[2] / "shared" / "data"))
-
-
-def arrays(path: str) -> dict[str, np.ndarray]:
-    """The arrays of one data set."""
-    with np.load(DATA / path, allow_pickle=False) as file:
-        return dict(file)
 
 
 def record(path: Path, command: str, seed: int, values: dict[str, Any]) -> None:

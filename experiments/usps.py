@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.record import RESULTS, arrays, calibration_error, record
+from experiments.record import RESULTS, calibration_error, record
 from orbitgp import InvariantGPClassifier
+from orbitgp.data.named import load_named
 
 
 def main() -> None:
@@ -20,13 +21,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    data, start = arrays("usps/usps.npz"), time.monotonic()
+    data, start = load_named("usps"), time.monotonic()
     model = InvariantGPClassifier(arguments.orbit, random_state=arguments.seed, verbose=True)
-    model.fit(data["x_train"], data["y_train"])
+    model.fit(data.x, data.y)
     seconds = time.monotonic() - start
-    probabilities = model.predict_proba(data["x_test"])
-    right = model.classes_[probabilities.argmax(1)] == data["y_test"]
-    truth = probabilities[np.arange(len(right)), data["y_test"]]
+    probabilities = model.predict_proba(data.x_test)
+    right = model.classes_[probabilities.argmax(1)] == data.y_test
+    truth = probabilities[np.arange(len(right)), data.y_test]
     values = {
         "orbit": arguments.orbit,
         "test_error": round(100 * float(1 - right.mean()), 2),

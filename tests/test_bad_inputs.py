@@ -12,7 +12,7 @@ from torch import nn
 from orbitgp import Affine, InvariantGPClassifier, InvariantGPRegressor, Rotation, TrainingSettings
 from orbitgp.training.callbacks import Callback
 
-QUICK = TrainingSettings(max_steps=3, evaluate_every=2, refresh_every=2)
+QUICK = TrainingSettings(max_steps=2, evaluate_every=2, refresh_every=2)
 N = 12
 
 
@@ -120,7 +120,7 @@ IMAGES = {
     "flat": images(36),
 }
 
-ORBITS = ["none", "affine", "rotation", "mirror", "quarter-turns", "dihedral", Affine(-0.3, 0.3)]
+ORBITS = ["none", "rotation", "dihedral", Affine(-0.3, 0.3)]
 
 LABELS = {
     "too few": np.arange(N - 1) % 2,

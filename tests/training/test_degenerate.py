@@ -22,7 +22,7 @@ from orbitgp.training.starts import JITTER
 
 STARTS = 500
 SETTINGS = TrainingSettings(
-    max_steps=3, batch_size=8, num_samples=4, fit_size=16, fit_samples=4, refresh_every=2,
+    max_steps=2, batch_size=8, num_samples=4, fit_size=16, fit_samples=4, refresh_every=2,
     evaluate_every=2, evaluation_size=16,
 )  # fmt: skip
 

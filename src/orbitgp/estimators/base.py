@@ -170,7 +170,7 @@ class InvariantGPEstimator(BaseEstimator):
         """M, the inducing variables of stage two, and J, the points that each is an average of."""
         averaged = [count for count in NUM_AVERAGED if count <= orbit_size]
         if self.num_inducing is not None:
-            return min(self.num_inducing, num_data), averaged[0]
+            return min(int(self.num_inducing), num_data), averaged[0]
         limits = {"seconds": self.budget_seconds, "memory": default_memory()}
         sizes = {
             count: min(

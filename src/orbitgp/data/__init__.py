@@ -1,0 +1,1 @@
+"""Where data come from: files in common formats, and named sets with checksums."""
