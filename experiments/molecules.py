@@ -62,9 +62,8 @@ def main() -> None:
         "seconds": round(seconds, 1),
     }
     print(values)
-    command = f"python -m experiments.molecules --seed {arguments.seed}"
-    name = f"molecules-{arguments.seed}.json"
-    record(arguments.out / name, command, arguments.seed, values)
+    command = "python -m experiments.molecules"
+    record(arguments.out, "molecules", command, arguments.seed, values)
 
 
 if __name__ == "__main__":

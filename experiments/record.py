@@ -1,7 +1,6 @@
 """How a result is recorded."""
 
 import json
-import platform
 from pathlib import Path
 from typing import Any
 
@@ -9,27 +8,25 @@ import numpy as np
 import torch
 
 import orbitgp
+from benchmarks.timing import machine
 
 RESULTS = Path(__file__).parent / "results"
 
 
-def record(path: Path, command: str, seed: int, values: dict[str, Any]) -> None:
-    """Write a result with all that is needed to get it again."""
+def record(folder: Path, name: str, command: str, seed: int, values: dict[str, Any]) -> Path:
+    """Write NAME-SEED.json with all that is needed to get the result again; returns its path."""
     result = {
-        "command": command,
+        "command": f"{command} --seed {seed}",
         "seed": seed,
         **values,
         "versions": {"orbitgp": orbitgp.__version__, "torch": torch.__version__},
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "threads": torch.get_num_threads(),
-            "capability": torch.backends.cpu.get_cpu_capability(),
-            "python": platform.python_version(),
-        },
+        "machine": machine(),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-{seed}.json"
+    folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     print(f"wrote {path}")
+    return path
 
 
 def calibration_error(probabilities: np.ndarray, right: np.ndarray, bins: int = 15) -> float:

@@ -6,7 +6,6 @@ Both models fit the training data; only the evidence, never a test set, tells wh
 """
 
 import argparse
-import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor
 
 import orbitgp
+from experiments.record import RESULTS, record
 from orbitgp.kernels import covariance
 
-RESULTS = Path(__file__).parent / "results"
 NUM_TRAIN, NUM_TEST, NUM_POINTS, NOISE, STEPS = 50, 2000, 100, 0.05, 100
 
 
@@ -139,18 +138,10 @@ def main() -> None:
         print(
             f"{name:14}{f.train_rmse:12.4f}{f.test_rmse:12.4f}{f.log_evidence:14.3f}{f.elbo:12.3f}"
         )
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    path = arguments.out / f"symmetric-{arguments.seed}"
-    result = {
-        "experiment": "symmetric",
-        "command": f"python -m experiments.symmetric --seed {arguments.seed}",
-        "seed": arguments.seed,
-        "versions": {"orbitgp": orbitgp.__version__, "torch": torch.__version__},
-        **{name: asdict(f) for name, f in fits.items()},
-    }
-    path.with_suffix(".json").write_text(json.dumps(result, indent=2) + "\n")
+    values = {"experiment": "symmetric", **{name: asdict(f) for name, f in fits.items()}}
+    command = "python -m experiments.symmetric"
+    path = record(arguments.out, "symmetric", command, arguments.seed, values)
     draw_panels(models, train, path.with_suffix(".png"))
-    print(f"wrote {path.with_suffix('.json')} and {path.with_suffix('.png')}")
 
 
 if __name__ == "__main__":

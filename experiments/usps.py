@@ -40,9 +40,8 @@ def main() -> None:
         "seconds": round(seconds, 1),
     }
     print(values)
-    name = f"usps-{arguments.orbit}-{arguments.seed}.json"
-    command = f"python -m experiments.usps --orbit {arguments.orbit} --seed {arguments.seed}"
-    record(arguments.out / name, command, arguments.seed, values)
+    orbit, command = arguments.orbit, f"python -m experiments.usps --orbit {arguments.orbit}"
+    record(arguments.out, f"usps-{orbit}", command, arguments.seed, values)
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ def write_sealed(path: Path, form: str, tensors: Mapping[str, Tensor], config: A
     """
     seal = {"sha256": _BLANK, "form": form, "version": VERSION, "config": config}
     # clones, since the same tensor may have two names
-    plain = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
-    plain = {name: tensor.contiguous() for name, tensor in plain.items()}
+    dense = torch.contiguous_format
+    plain = {name: t.detach().cpu().clone(memory_format=dense) for name, t in tensors.items()}
     # a single entry, for the order of several is not fixed
     data = bytearray(save(plain, {"orbitgp": json.dumps(seal)}))
     place = data.index(_MARK) + len(_MARK)

@@ -15,6 +15,7 @@ import torch
 
 import orbitgp
 from orbitgp import FileError, InvariantGPClassifier, OrbitGPError, TrainingSettings
+from orbitgp.orbits.names import starting_orbits
 from orbitgp.sealed import read_sealed, write_sealed
 from orbitgp.training.callbacks import Callback
 from orbitgp.training.checkpoint import FORM, FileCheckpoint
@@ -62,7 +63,8 @@ def new_run():
     generator = torch.Generator().manual_seed(0)
     model = classifier()
     model.scale_ = 1.0
-    return model._run(images, codes, likelihood, 0.2, 12, generator)
+    starts, x = starting_orbits("affine"), model._inputs(images)
+    return model._run(starts, x, codes, likelihood, 0.2, 12, generator)
 
 
 def load_model(path):

@@ -28,9 +28,8 @@ OTHERS = ("stopped_", "flat_target_", "num_data_")
 
 def write_fitted(estimator: Any, path: Path) -> None:
     """Everything that predictions and reports need; equal estimators give equal bytes."""
-    present = {name: getattr(estimator, name) for name in vars(estimator)}
+    present = vars(estimator)
     config = {
-        "estimator": type(estimator).__name__,
         "parameters": parameters_of(estimator),
         "fitted": {name: present[name] for name in (*NUMBERS, *OTHERS) if name in present},
         "arrays": {name: _array_config(present[name]) for name in ARRAYS if name in present},
@@ -45,13 +44,11 @@ def write_fitted(estimator: Any, path: Path) -> None:
     write_sealed(path, type(estimator).__name__, tensors, config)
 
 
-def read_fitted(estimator: Any, path: Path, **given: nn.Module) -> None:
+def read_fitted(estimator: Any, path: Path) -> None:
     """Give an estimator all that another one of its kind had learned."""
     _, tensors, config = read_sealed(path, type(estimator).__name__)
-    if isinstance(estimator.feature_map, nn.Module):
-        given.setdefault("feature_map", estimator.feature_map)
-    if isinstance(estimator.orbit, Orbit):
-        given.setdefault("orbit", estimator.orbit)
+    parts = {"feature_map": estimator.feature_map, "orbit": estimator.orbit}
+    given = {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
     fill_estimator(estimator, tensors, config, given)
 
 

@@ -105,9 +105,10 @@ class InvariantGPEstimator(BaseEstimator):
         A run that was interrupted goes on where it stood; one that was finished is read back.
         """
         self._check_parameters()
-        starting_orbits(self.orbit)
+        # what cannot be used is refused before a folder is made for it
+        starts = starting_orbits(self.orbit)
         self.scale_ = self._scale_of(X)
-        self._inputs(X)  # what cannot be used is refused before a folder is made for it
+        x = self._inputs(X)
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run))
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         seed = folder.open(self, digest_of(X, raw), int(seed))
@@ -118,16 +119,16 @@ class InvariantGPEstimator(BaseEstimator):
         callback = Several(
             (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         )
-        outcome = self._run(X, y, likelihood, variance, largest, generator).finish(
-            callback, folder.checkpoint
-        )
+        run = self._run(starts, x, y, likelihood, variance, largest, generator)
+        outcome = run.finish(callback, folder.checkpoint)
         self._take(outcome, generator)
         if folder.model_path is not None:
             write_fitted(self, folder.model_path)
 
     def _run(
         self,
-        X: np.ndarray,
+        starts: Sequence[Orbit],
+        x: Tensor,
         y: Tensor,
         likelihood: Likelihood,
         variance: float,
@@ -135,9 +136,7 @@ class InvariantGPEstimator(BaseEstimator):
         generator: torch.Generator,
     ) -> Run:
         """The run that these data and parameters ask for, at its beginning."""
-        x = self._inputs(X)
-        features = self.feature_map or (nn.Flatten() if self._has_images(X) else Standardize.of(x))
-        starts = starting_orbits(self.orbit)
+        features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
         models = [
             initial_model(
                 orbit,
@@ -194,25 +193,24 @@ class InvariantGPEstimator(BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse what no run could use before any work is done."""
-        whole = self.num_inducing is None or isinstance(self.num_inducing, int | np.integer)
-        shape = self.image_shape
+        count, shape = self.num_inducing, self.image_shape
+        whole = count is None or (isinstance(count, int | np.integer) and count >= 1)
         sized = shape is None or (
             isinstance(shape, Sequence)
             and 2 <= len(shape) <= 3
             and all(isinstance(length, int | np.integer) and length >= 1 for length in shape)
         )
         number = isinstance(self.budget_seconds, int | float | np.number)
-        kinds: Any = (self.settings, TrainingSettings), (self.feature_map, nn.Module)
         right = {
             "orbit": (isinstance(self.orbit, str | Orbit), "a name or an orbit"),
-            "num_inducing": (
-                whole and (self.num_inducing or 1) >= 1 and self.num_inducing != 0,
-                "a whole number from 1 on, or None",
-            ),
+            "num_inducing": (whole, "a whole number from 1 on, or None"),
             "budget_seconds": (number and 0 < self.budget_seconds < math.inf, "positive"),
             "image_shape": (sized, "(H, W) or (C, H, W), or None"),
-            "settings": (_is_or_none(*kinds[0]), "a TrainingSettings, or None"),
-            "feature_map": (_is_or_none(*kinds[1]), "a torch module, or None"),
+            "settings": (
+                _is_or_none(self.settings, TrainingSettings),
+                "a TrainingSettings, or None",
+            ),
+            "feature_map": (_is_or_none(self.feature_map, nn.Module), "a torch module, or None"),
             "callbacks": (
                 isinstance(self.callbacks, Sequence)
                 and all(isinstance(callback, Callback) for callback in self.callbacks),
