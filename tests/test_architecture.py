@@ -76,7 +76,8 @@ def test_third_parties_stay_behind_their_borders():
                 assert str(path.relative_to(PACKAGE)) in BORDERS[root], f"{path} imports {name}"
             else:
                 assert root in ALLOWED or root in sys.stdlib_module_names, f"{path} imports {name}"
-            assert not name.startswith("torch.distributed"), f"{path} imports {name}"
+            if name.startswith("torch.distributed"):
+                assert path.relative_to(PACKAGE) == Path("training/distributed.py")
 
 
 def test_no_global_randomness():
@@ -94,7 +95,8 @@ def test_no_global_randomness():
                     assert "generator" in given, f"{place} draws without a generator"
                     assert not isinstance(given["generator"], ast.Constant), place
                 assert source not in refused, f"{path}:{node.lineno}"
-                assert not source.startswith(("np.random.", "random.")), f"{path}:{node.lineno}"
+                if not source.startswith("np.random.SeedSequence"):  # mixes seeds, draws nothing
+                    assert not source.startswith(("np.random.", "random.")), f"{path}:{node.lineno}"
 
 
 def test_public_names():

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orbitgp.errors import InputError
 from orbitgp.kernels import Kernel, covariance
 from orbitgp.likelihoods.base import Likelihood
-from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.orbits.base import FiniteOrbit, Orbit, check_counts, check_inputs
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import InducingPosterior, covariances, cross_covariance
 from orbitgp.ustatistics import mean_weights, pair_weights
@@ -92,9 +92,22 @@ class InvariantGP(nn.Module):
         group_size: int = 1,
     ) -> OrbitSample:
         """φ(x_a) for S draws of each input; for all of a finite orbit if S ≥ P or S is None."""
+        check_inputs(x)
+        draws = {"generator": generator, "group_size": group_size}
+        return self.sample_orbit_at(x, self.orbit_noise(len(x), num_samples, **draws))
+
+    def orbit_noise(
+        self,
+        num_inputs: int,
+        num_samples: int | None,
+        *,
+        generator: torch.Generator | None,
+        group_size: int = 1,
+    ) -> Float[Tensor, "N S K"] | None:
+        """Noise for S draws of each input; None where a whole finite orbit needs no draws."""
         wanted = math.inf if num_samples is None else num_samples
         if isinstance(self.orbit, FiniteOrbit) and wanted >= self.orbit.size:
-            return self.orbit.enumerate(x).map(self.feature_map)
+            return None
         if num_samples is None:
             raise InputError(
                 f"the orbit ({self.orbit.describe()}) has no end of points to enumerate; "
@@ -104,8 +117,18 @@ class InvariantGP(nn.Module):
             raise InputError(
                 "orbit samples are random; pass generator=torch.Generator().manual_seed(0)"
             )
-        sample = self.orbit.sample(x, num_samples, generator=generator, group_size=group_size)
-        return sample.map(self.feature_map)
+        check_counts(num_samples, group_size)
+        draws = {"generator": generator, "group_size": group_size}
+        return self.orbit.noise(num_inputs, num_samples, **draws)
+
+    def sample_orbit_at(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"] | None
+    ) -> OrbitSample:
+        """φ(x_a) for the draws that this noise leads to; for all of a finite orbit if None."""
+        if noise is None:
+            assert isinstance(self.orbit, FiniteOrbit)
+            return self.orbit.enumerate(x).map(self.feature_map)
+        return self.orbit.at(x, noise).map(self.feature_map)
 
     def covariances(self, sample: OrbitSample, weigh: Weigh) -> OrbitCovariances:
         """Covariances of g on sampled orbits with u and among themselves."""

@@ -12,7 +12,14 @@ from orbitgp.posterior.algebra import solve_rows, whiten_rows
 from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
 from orbitgp.posterior.closed_form import statistics as batch_statistics
 from orbitgp.posterior.inducing import kl, moments
-from orbitgp.values import Elbo, OrbitCovariances, QuadraticBound, SufficientStatistics
+from orbitgp.values import (
+    Elbo,
+    OrbitCovariances,
+    OrbitSample,
+    QuadraticBound,
+    SufficientStatistics,
+    WhitenedGaussian,
+)
 
 
 def elbo(
@@ -51,9 +58,21 @@ def pointwise_bound(
     group_size: int = 1,
 ) -> Float[Tensor, "N"]:
     """E_q[log p(y_n | f)] or its quadratic bound, point by point: unbiased estimates."""
-    _check_batch(x, y)
+    check_batch(x, y)
     weigh = unbiased_pairs(group_size)
-    covariances = model.covariances(weigh.draw(model, x, num_samples, generator), weigh)
+    sample = weigh.draw(model, x, num_samples, generator)
+    return pointwise_bound_at(model, sample, x, y, weigh)
+
+
+def pointwise_bound_at(
+    model: InvariantGP,
+    sample: OrbitSample,
+    x: Shaped[Tensor, "N *event"],
+    y: Shaped[Tensor, "N *targets"],
+    weigh: Weigh,
+) -> Float[Tensor, "N"]:
+    """`pointwise_bound` from these points of the orbits of x."""
+    covariances = model.covariances(sample, weigh)
     kuu = model.posterior.prior_covariance(model.kernel)
     whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
     return _bound(model, x, y).expectation(moments(covariances, model.posterior.q, whitened))
@@ -70,10 +89,22 @@ def stream_pointwise_bound(
     memory: int = 2**25,
 ) -> Float[Tensor, "N"]:
     """`pointwise_bound` of any number of batches (x, y), with one factorisation for all of them."""
-    q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
-    weigh, values = unbiased_pairs(group_size), []
-    for covariances, bound in _stream(model, batches, num_samples, generator, weigh, memory):
-        whitened = solve_rows(factor, covariances.groups.flatten(0, 1))
+    weigh = unbiased_pairs(group_size)
+    keyed = ((x, y, generator) for x, y in batches)
+    stream = stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh, memory=memory)
+    return bounds_of(stream, model.posterior.q, model.posterior.prior_factor(model.kernel))
+
+
+@torch.no_grad()
+def bounds_of(
+    stream: Iterable[tuple[OrbitCovariances, QuadraticBound]],
+    q: WhitenedGaussian,
+    prior_factor: Float[Tensor, "M M"],
+) -> Float[Tensor, "N"]:
+    """The bound at each point of a stream."""
+    values = []
+    for covariances, bound in stream:
+        whitened = solve_rows(prior_factor, covariances.groups.flatten(0, 1))
         values.append(bound.expectation(moments(covariances, q, whitened)))
     return torch.cat(values)
 
@@ -101,7 +132,7 @@ def statistics(
     weigh: Weigh,
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of a batch; `mean_pairs` serve q(u), `unbiased_pairs` the bound."""
-    _check_batch(x, y)
+    check_batch(x, y)
     sample = weigh.draw(model, x, num_samples, generator)
     return batch_statistics(model.covariances(sample, weigh), _bound(model, x, y))
 
@@ -120,22 +151,26 @@ def stream_statistics(
 
     A batch is taken in pieces whose covariances with u fill about `memory` bytes.
     """
-    return accumulate(_stream(model, batches, num_samples, generator, weigh, memory))
+    keyed = ((x, y, generator) for x, y in batches)
+    return accumulate(
+        stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh, memory=memory)
+    )
 
 
-def _stream(
+@torch.no_grad()
+def stream_covariances(
     model: InvariantGP,
-    batches: Iterable[tuple[Tensor, Tensor]],
+    batches: Iterable[tuple[Tensor, Tensor, torch.Generator | None]],
+    *,
     num_samples: int | None,
-    generator: torch.Generator | None,
     weigh: Weigh,
-    memory: int,
+    memory: int = 2**25,
 ) -> Iterator[tuple[OrbitCovariances, QuadraticBound]]:
-    """Covariances and bounds of the batches, in pieces that fill about `memory` bytes."""
+    """Covariances and bounds of batches (x, y, generator), in pieces of about `memory` bytes."""
     num_rows = model.orbit.size if num_samples is None else num_samples
     size = max(1, int(memory / (4 * num_rows * len(model.posterior.points))))
-    for batch_x, batch_y in batches:
-        _check_batch(batch_x, batch_y)
+    for batch_x, batch_y, generator in batches:
+        check_batch(batch_x, batch_y)
         for x, y in zip(batch_x.split(size), batch_y.split(size), strict=True):
             sample = weigh.draw(model, x, num_samples, generator)
             yield model.covariances(sample, weigh), _bound(model, x, y)
@@ -152,7 +187,8 @@ def _bound(model: InvariantGP, x: Tensor, y: Tensor) -> QuadraticBound:
     return bound
 
 
-def _check_batch(x: Tensor, y: Tensor) -> None:
+def check_batch(x: Tensor, y: Tensor) -> None:
+    """Inputs and targets that no bound can be made of are refused."""
     if len(x) != len(y):
         raise InputError(f"inputs and targets must pair up; got {len(x)} inputs, {len(y)} targets")
     if y.is_floating_point() and not torch.isfinite(y).all():

@@ -57,7 +57,11 @@ def write_sealed(path: Path, form: str, tensors: Mapping[str, Tensor], config: A
 
 def read_sealed(path: Path, *forms: str) -> tuple[str, dict[str, Tensor], Any]:
     """Form, tensors and config of a file, if it is intact and of one of these forms."""
-    data = _bytes_of(path)
+    return unseal(read_bytes(path), path, *forms)
+
+
+def unseal(data: bytes, path: Path, *forms: str) -> tuple[str, dict[str, Tensor], Any]:
+    """`read_sealed` of bytes that were read before, from this path."""
     seal = _seal_of(data, path)
     if seal["form"] not in forms:
         raise FileError(f"{path} holds {seal['form']!r}; expected {' or '.join(forms)}")
@@ -124,7 +128,8 @@ def remove_leftovers(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _bytes_of(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """All bytes of a plain file."""
     try:
         if path.exists() and not path.is_file():  # a pipe or a device might never end
             raise FileError(f"{path} is not a plain file")

@@ -11,6 +11,7 @@ from orbitgp.errors import NumericalError
 from orbitgp.orbits.names import NAMES, starting_orbits
 from orbitgp.training.callbacks import Callback, JsonlLog, ProgressBar, Several
 from orbitgp.training.loop import Training, train
+from orbitgp.training.passes import Resident
 from orbitgp.training.solving import affordable_points, evidence, solve_large
 from orbitgp.training.starts import initial_model
 
@@ -186,11 +187,12 @@ def test_stage_two_has_more_evidence(generator):
     run = training(generator)
     train(run, Callback())
     draws = {"num_samples": 24, "generator": generator}
-    small = evidence(run.model, run.x, run.y, **draws)
+    everything = Resident(run.x, run.y)
+    small = evidence(run.model, everything, **draws)
     noise = run.model.likelihood.noise.item()
     chosen = {"num_points": 60, "num_averaged": 8, "generator": generator}
-    large = solve_large(run.model, run.x, run.y, **chosen)
-    value, error = evidence(large, run.x, run.y, **draws)
+    large = solve_large(run.model, run.x, run.y, examples=everything, **chosen)
+    value, error = evidence(large, everything, **draws)
     print(f"M = 30: {small[0]:.1f} ± {small[1]:.1f} nats; M = 60: {value:.1f} ± {error:.1f}")
     assert value > small[0] + 4 * (error + small[1])
     assert large.likelihood.noise.item() <= noise
@@ -200,7 +202,8 @@ def test_evidence_errors_are_the_spread_of_repeated_estimates(generator):
     run = training(generator)
     run.refresh()
     repeats = [
-        evidence(run.model, run.x, run.y, num_samples=8, generator=generator) for _ in range(60)
+        evidence(run.model, Resident(run.x, run.y), num_samples=8, generator=generator)
+        for _ in range(60)
     ]
     values, errors = torch.tensor(repeats).T
     spread = values.std().item()

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from orbitgp.blueprints import GIVEN, fill, model_config, model_from, orbit_from
 from orbitgp.errors import FileError
-from orbitgp.estimators.folder import parameters_of
+from orbitgp.estimators.parameters import parameters_of
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
-from orbitgp.sealed import MALFORMED, read_sealed, within, write_sealed
+from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
 from orbitgp.training.callbacks import evaluations_from
 from orbitgp.training.settings import TrainingSettings
 
@@ -44,9 +44,9 @@ def write_fitted(estimator: Any, path: Path) -> None:
     write_sealed(path, type(estimator).__name__, tensors, config)
 
 
-def read_fitted(estimator: Any, path: Path) -> None:
-    """Give an estimator all that another one of its kind had learned."""
-    _, tensors, config = read_sealed(path, type(estimator).__name__)
+def read_fitted(estimator: Any, data: bytes, path: Path) -> None:
+    """Give an estimator all that another one of its kind had learned, from the bytes of a file."""
+    _, tensors, config = unseal(data, path, type(estimator).__name__)
     parts = {"feature_map": estimator.feature_map, "orbit": estimator.orbit}
     given = {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
     fill_estimator(estimator, tensors, config, given)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
-from orbitgp.estimators.archive import read_fitted, write_fitted
+from orbitgp.estimators.archive import read_fitted
 from orbitgp.estimators.display import learned_html
 from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
 from orbitgp.features import Standardize
@@ -23,6 +23,7 @@ from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.callbacks import Callback, ProgressBar, Several
+from orbitgp.training.group import Group, current_group
 from orbitgp.training.run import Outcome, Run
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import affordable_points, default_memory
@@ -109,21 +110,27 @@ class InvariantGPEstimator(BaseEstimator):
         starts = starting_orbits(self.orbit)
         self.scale_ = self._scale_of(X)
         x = self._inputs(X)
-        folder = NoFolder() if self.run is None else RunFolder(Path(self.run))
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        seed = folder.open(self, digest_of(X, raw), int(seed))
-        if folder.model_path is not None and folder.model_path.exists():
-            read_fitted(self, folder.model_path)
+        group = current_group()
+        folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        digest = digest_of(X, raw)
+        seed, first = group.from_first(lambda: [folder.open(self, digest, seed), digest])
+        if digest != first:
+            raise InputError(
+                f"process {group.rank} of {group.size} was given other data than the first; every "
+                "process must call fit with the same X and y, and takes its part of the work"
+            )
+        data = folder.model()
+        if data:
+            read_fitted(self, data, Path(str(self.run)))
             return
         generator = torch.Generator().manual_seed(seed)
-        callback = Several(
-            (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
-        )
-        run = self._run(starts, x, y, likelihood, variance, largest, generator)
+        told = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
+        callback = Several(told if group.rank == 0 else ())
+        run = self._run(starts, x, y, likelihood, variance, largest, generator, group)
         outcome = run.finish(callback, folder.checkpoint)
         self._take(outcome, generator)
-        if folder.model_path is not None:
-            write_fitted(self, folder.model_path)
+        folder.finish(self)
 
     def _run(
         self,
@@ -134,6 +141,7 @@ class InvariantGPEstimator(BaseEstimator):
         variance: float,
         largest: int,
         generator: torch.Generator,
+        group: Group,
     ) -> Run:
         """The run that these data and parameters ask for, at its beginning."""
         features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
@@ -151,7 +159,7 @@ class InvariantGPEstimator(BaseEstimator):
             for orbit in starts
         ]
         num_points, num_averaged = self._sizes(
-            len(x), models[0].posterior.points.shape[1], starts[0].size, largest
+            len(x), models[0].posterior.points.shape[1], starts[0].size, largest, group.size
         )
         return Run(
             models,
@@ -161,16 +169,17 @@ class InvariantGPEstimator(BaseEstimator):
             num_points=num_points,
             num_averaged=num_averaged,
             generator=generator,
+            group=group,
         )
 
     def _sizes(
-        self, num_data: int, num_features: int, orbit_size: float, largest: int
+        self, num_data: int, num_features: int, orbit_size: float, largest: int, processes: int
     ) -> tuple[int, int]:
         """M, the inducing variables of stage two, and J, the points that each is an average of."""
         averaged = [count for count in NUM_AVERAGED if count <= orbit_size]
         if self.num_inducing is not None:
             return min(int(self.num_inducing), num_data), averaged[0]
-        limits = {"seconds": self.budget_seconds, "memory": default_memory()}
+        limits = {"seconds": self.budget_seconds * processes, "memory": default_memory()}
         sizes = {
             count: min(
                 largest, affordable_points(num_data, num_features, num_averaged=count, **limits)
@@ -237,13 +246,10 @@ class InvariantGPEstimator(BaseEstimator):
     def _samples(self, x: Tensor) -> Iterator[OrbitSample]:
         for batch in x.split(PREDICTION_BATCH):
             with torch.no_grad():
-                if self.prediction_noise_ is None:
-                    assert isinstance(self.orbit_, FiniteOrbit)
-                    sample = self.orbit_.enumerate(batch)
-                else:
-                    noise = self.prediction_noise_.expand(len(batch), -1, -1)
-                    sample = OrbitSample(self.orbit_.transform(batch, noise), self.orbit_.size)
-                yield sample.map(self.model_.feature_map)
+                noise = self.prediction_noise_
+                if noise is not None:
+                    noise = noise.expand(len(batch), -1, -1)
+                yield self.model_.sample_orbit_at(batch, noise)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and under it what was learned."""

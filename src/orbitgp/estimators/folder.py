@@ -4,7 +4,6 @@ import hashlib
 import json
 import platform
 import warnings
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from orbitgp.blueprints import orbit_config
 from orbitgp.errors import FileError, InputError
-from orbitgp.orbits.base import Orbit
-from orbitgp.sealed import write_atomically
+from orbitgp.estimators.archive import write_fitted
+from orbitgp.estimators.parameters import parameters_of
+from orbitgp.sealed import read_bytes, write_atomically
 from orbitgp.training.callbacks import Callback, JsonlLog
 from orbitgp.training.checkpoint import Checkpoint, FileCheckpoint
+from orbitgp.training.group import ALONE, Group
 
 VERSION = 1
 
@@ -26,7 +26,6 @@ VERSION = 1
 class NoFolder:
     """Nothing is kept."""
 
-    model_path: Path | None = None
     checkpoint: Checkpoint = Checkpoint()
     log: Callback = Callback()
 
@@ -35,15 +34,35 @@ class NoFolder:
         del estimator, data
         return seed
 
+    def model(self) -> bytes:
+        """The file of a model that was finished before; nothing."""
+        return b""
+
+    def finish(self, estimator: Any) -> None:
+        """Keep what was fitted."""
+
 
 class RunFolder(NoFolder):
-    """Keeps all that a run needs to go on after a crash, and all that it found."""
+    """Keeps all that a run needs to go on after a crash, and all that it found.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Only the first of several processes reads and writes the folder.
+    """
+
+    def __init__(self, path: Path, group: Group = ALONE) -> None:
+        self.path, self.group = path, group
         self.model_path = path / "model.safetensors"
-        self.checkpoint = FileCheckpoint(path / "checkpoint.safetensors")
-        self.log = JsonlLog(path / "log.jsonl")
+        self.checkpoint = FileCheckpoint(path / "checkpoint.safetensors", group)
+        self.log = JsonlLog(path / "log.jsonl") if group.rank == 0 else Callback()
+
+    def model(self) -> bytes:
+        """The file of a finished model, or nothing."""
+        here = self.group.rank == 0 and self.model_path.exists()
+        return self.group.bytes_from(0, read_bytes(self.model_path) if here else b"")
+
+    def finish(self, estimator: Any) -> None:
+        """Keep what was fitted."""
+        if self.group.rank == 0:
+            write_fitted(estimator, self.model_path)
 
     def open(self, estimator: Any, data: str, seed: int) -> int:
         """Begin, or go on; returns the seed that the run began with."""
@@ -78,20 +97,6 @@ class RunFolder(NoFolder):
             self.log.warned(message)
             warnings.warn(message, UserWarning, stacklevel=2)
         return int(found["seed"])
-
-
-def parameters_of(estimator: Any) -> dict[str, Any]:
-    """The parameters that decide what a run does, as JSON has them."""
-    orbit, settings, seed = estimator.orbit, estimator.settings, estimator.random_state
-    return {
-        "orbit": orbit_config(orbit) if isinstance(orbit, Orbit) else orbit,
-        "image_shape": estimator.image_shape and [int(n) for n in estimator.image_shape],
-        "feature_map": None if estimator.feature_map is None else "given",
-        "num_inducing": None if estimator.num_inducing is None else int(estimator.num_inducing),
-        "budget_seconds": float(estimator.budget_seconds),
-        "settings": None if settings is None else asdict(settings),
-        "random_state": int(seed) if isinstance(seed, int | np.integer) else None,
-    }
 
 
 def digest_of(*arrays: np.ndarray) -> str:

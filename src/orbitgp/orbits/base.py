@@ -38,6 +38,15 @@ def check_inputs(x: Shaped[Tensor, "*N_event"]) -> None:
         )
 
 
+def check_counts(num_samples: int, group_size: int) -> None:
+    """Samples come in whole groups."""
+    if num_samples < 1 or group_size < 1 or num_samples % group_size:
+        raise InputError(
+            f"num_samples must be at least 1, and a multiple of group_size; got {num_samples} "
+            f"samples in groups of {group_size}"
+        )
+
+
 class Orbit(nn.Module, ABC):
     """An augmentation distribution p_θ(x_a | x), as x_a = transform(x, noise) with free noise.
 
@@ -82,14 +91,13 @@ class Orbit(nn.Module, ABC):
     ) -> OrbitSample:
         """S points of the orbit of each input, in groups that are independent of each other."""
         check_inputs(x)
-        if num_samples < 1 or group_size < 1 or num_samples % group_size:
-            raise InputError(
-                f"num_samples must be at least 1, and a multiple of group_size; got {num_samples} "
-                f"samples in groups of {group_size}"
-            )
+        check_counts(num_samples, group_size)
         draws = {"generator": generator, "group_size": group_size}
-        noise = self.noise(len(x), num_samples, **draws).to(x.device)
-        return OrbitSample(self.transform(x, noise), self.size)
+        return self.at(x, self.noise(len(x), num_samples, **draws))
+
+    def at(self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]) -> OrbitSample:
+        """The points that this noise leads to."""
+        return OrbitSample(self.transform(x, noise.to(x.device)), self.size)
 
     def log_prior(self) -> Float[Tensor, ""]:
         """Log density of the learned ranges under their priors; 0 without any."""

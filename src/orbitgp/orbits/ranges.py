@@ -81,8 +81,8 @@ class UniformRange(nn.Module):
 
     def rsample(self, uniform: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch K"]:
         """φ = low + (high − low) u for u ~ Unif(0, 1): the reparameterised draw."""
-        widths = self.widths.to(uniform)
-        return (widths[0] + widths[-1]) * uniform - widths[0]
+        widths = self.widths.to(uniform.device)
+        return (widths[0] + widths[-1]) * uniform.to(widths.dtype) - widths[0]
 
     def log_prior(self) -> Float[Tensor, ""]:
         """Log density of the learned widths under the prior; 0 without one."""

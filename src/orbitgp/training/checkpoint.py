@@ -5,7 +5,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from orbitgp.sealed import read_sealed, remove_leftovers, write_sealed
+from orbitgp.sealed import read_bytes, remove_leftovers, unseal, write_sealed
+from orbitgp.training.group import ALONE, Group
 
 FORM = "orbitgp checkpoint"
 
@@ -36,17 +37,22 @@ class Checkpoint:
 class FileCheckpoint(Checkpoint):
     """Keeps the newest state in one file, replaced as a whole."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, group: Group = ALONE) -> None:
+        self.path, self.group = path, group
 
     def keep(self, run: Resumable) -> None:
-        """Write the state, then put it in the place of the one before."""
-        config, tensors = run.state()
-        write_sealed(self.path, FORM, tensors, config)
+        """Write the state, then put it in the place of the one before; the first process does."""
+        if self.group.rank == 0:
+            config, tensors = run.state()
+            write_sealed(self.path, FORM, tensors, config)
 
     def restore(self, run: Resumable) -> None:
-        """Go on from the file, if there is one."""
-        remove_leftovers(self.path.parent)
-        if self.path.exists():
-            _, tensors, config = read_sealed(self.path, FORM)
+        """Go on from the file of the first process, if there is one."""
+        data = b""
+        if self.group.rank == 0:
+            remove_leftovers(self.path.parent)
+            data = read_bytes(self.path) if self.path.exists() else b""
+        data = self.group.bytes_from(0, data)
+        if data:
+            _, tensors, config = unseal(data, self.path, FORM)
             run.restore(config, tensors)

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from orbitgp.errors import NumericalError
-from orbitgp.model import InvariantGP, mean_pairs
-from orbitgp.objective import stream_pointwise_bound, stream_statistics
+from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import kl
 from orbitgp.sealed import check_like, within
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
+from orbitgp.training.group import ALONE, Group
+from orbitgp.training.passes import Resident, pass_bounds, pass_seed, pass_statistics
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.updates import GradientUpdate
 
@@ -43,8 +44,12 @@ class Training:
         *,
         settings: TrainingSettings,
         generator: torch.Generator,
+        num_data: int | None = None,
+        group: Group = ALONE,
     ) -> None:
         self.model, self.x, self.y, self.settings = model, x, y, settings
+        self.num_data = num_data or len(x)
+        self.group = group
         seeds = torch.randint(2**62, (4,), generator=generator).tolist()
         names = ("batches", "orbits", "fit", "evaluation")
         self.generators = {
@@ -57,10 +62,11 @@ class Training:
         self.update = GradientUpdate(
             model,
             self.optimizer,
-            num_data=len(x),
+            num_data=self.num_data,
             num_samples=settings.num_samples,
             generator=self.generators["orbits"],
             group_size=settings.num_samples // 2,
+            group=group,
         )
         self.step = 0
         self.recoveries = 0
@@ -97,15 +103,16 @@ class Training:
         """The best q(u) for what is learned so far, from many draws of many data."""
         chosen = self._subset("fit", self.settings.fit_size)
         with torch.no_grad():
-            statistics = stream_statistics(
+            statistics = pass_statistics(
                 self.model,
-                [(self.x[chosen], self.y[chosen])],
+                Resident(self.x[chosen], self.y[chosen]),
                 num_samples=self.settings.fit_samples,
-                generator=self.generators["fit"],
                 weigh=mean_pairs,
+                seed=pass_seed(self.generators["fit"]),
+                group=self.group,
             )
             factor = self.model.posterior.prior_factor(self.model.kernel)
-            self.model.posterior.assign(solve(statistics.scaled_to(len(self.x)), factor))
+            self.model.posterior.assign(solve(statistics.scaled_to(self.num_data), factor))
 
     def finish(self) -> None:
         """Return to the best model that was seen, with its q(u)."""
@@ -181,22 +188,22 @@ class Training:
 
     def _elbo_now(self) -> tuple[Tensor, float]:
         """The bound at each point of the evaluation set, with the same draws every time."""
-        draws = torch.Generator(self.generators["evaluation"].device)
         chosen, settings = self.evaluation_set, self.settings
-        pointwise = stream_pointwise_bound(
+        pointwise = pass_bounds(
             self.model,
-            [(self.x[chosen], self.y[chosen])],
+            Resident(self.x[chosen], self.y[chosen]),
             num_samples=settings.num_samples,
-            generator=draws.manual_seed(self.evaluation_seed),
-            group_size=settings.num_samples // 2,
+            weigh=unbiased_pairs(settings.num_samples // 2),
+            seed=self.evaluation_seed,
+            group=self.group,
         )
-        value = len(self.x) * pointwise.mean() - kl(self.model.posterior.q)
+        value = self.num_data * pointwise.mean() - kl(self.model.posterior.q)
         return pointwise, value.item()
 
     def _worse_than_best(self, callback: Callback) -> bool:
         """Evaluate, keep the model if it is the best so far, and tell if the bound fell clearly."""
         pointwise, value = self._elbo_now()
-        error = _standard_error(pointwise, len(self.x))
+        error = _standard_error(pointwise, self.num_data)
         learned = self.model.orbit.describe()
         self.curve.append(Evaluation(self.step, value, error, learned))
         callback.evaluated(self.curve[-1])
@@ -205,7 +212,7 @@ class Training:
         gain, noise = math.inf, 0.0
         if self.best is not None:
             gain = value - self.best[2]
-            noise = _standard_error(pointwise - self.best[1], len(self.x))
+            noise = _standard_error(pointwise - self.best[1], self.num_data)
         significant = gain > max(noise, NEGLIGIBLE, 1e-4 * abs(value))
         self.without_progress = 0 if significant else self.without_progress + 1
         if gain > 0:
@@ -260,6 +267,8 @@ def train(training: Training, callback: Callback, keep: Callable[[], None] = lam
             if reason is None and due and training.is_finite():
                 keep()
     except KeyboardInterrupt:
+        if training.group.size > 1:  # the others may stand elsewhere: on from the checkpoint
+            raise
         reason = INTERRUPTED
     training.finish()
     callback.finished(reason)

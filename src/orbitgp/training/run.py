@@ -14,7 +14,9 @@ from orbitgp.model import InvariantGP
 from orbitgp.sealed import MALFORMED, check_like, within
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.checkpoint import Checkpoint
+from orbitgp.training.group import ALONE, Group
 from orbitgp.training.loop import INTERRUPTED, Training, train
+from orbitgp.training.passes import Examples, Resident
 from orbitgp.training.scales import settle
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import evidence, evidence_of_nothing, solve_large
@@ -22,6 +24,9 @@ from orbitgp.training.solving import evidence, evidence_of_nothing, solve_large
 SCREEN_STEPS = 40
 NUM_EVIDENCE = 8
 """Orbit samples of each input in each of the two passes that weigh the evidence."""
+
+
+MAX_AVERAGED = 64
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,12 @@ class Run:
         num_points: int,
         num_averaged: int,
         generator: torch.Generator,
+        examples: Examples | None = None,
+        group: Group = ALONE,
     ) -> None:
         self.models, self.x, self.y, self.settings = list(models), x, y, settings
+        self.examples = examples or Resident(x, y)
+        self.group = group
         self.num_points, self.num_averaged = num_points, num_averaged
         self.generator = generator
         self.scores: list[float] = []
@@ -81,22 +90,25 @@ class Run:
         callback.announced(
             f"solving with {self.num_points} inducing variables, then weighing the evidence"
         )
+        num_data, group = self.examples.num_data, self.group
         if isinstance(model.likelihood, Gaussian):
-            density = self.num_points / len(self.x)
+            density = self.num_points / num_data
             draws = {"num_samples": self.settings.num_samples, "generator": generator}
-            settle(model, self.x, self.y, density=density, **draws)
+            settle(model, self.x, self.y, density=density, group=group, **draws)
         model = solve_large(
             model,
             self.x,
             self.y,
+            examples=self.examples,
             num_points=self.num_points,
             num_averaged=self.num_averaged,
             generator=generator,
+            group=group,
         )
-        draws = {"num_samples": NUM_EVIDENCE, "generator": generator}
-        value, error = evidence(model, self.x, self.y, **draws)
+        draws = {"num_samples": NUM_EVIDENCE, "generator": generator, "group": group}
+        value, error = evidence(model, self.examples, **draws)
         if isinstance(model.likelihood, Gaussian):
-            nothing = evidence_of_nothing(model.likelihood, self.x, self.y)
+            nothing = evidence_of_nothing(model.likelihood, self.x, self.y, num_data)
             if value <= nothing + 1:
                 callback.warned(
                     f"nothing was learned: the evidence, {value:.1f} nats, is no more than the "
@@ -119,6 +131,7 @@ class Run:
             "curve": [asdict(evaluation) for evaluation in self.curve],
             "num_steps": self.num_steps,
             "stopped": self.stopped,
+            "sizes": [self.num_points, self.num_averaged],
             "training": training and training[0],
         }
         tensors = {"generator": self.before}
@@ -139,6 +152,7 @@ class Run:
             if len(self.scores) > len(self.models) or not config["phase"] >= 0:
                 raise ValueError("more scores than starts, or no such phase")
             self.num_steps, self.stopped = int(config["num_steps"]), str(config["stopped"])
+            self.num_points, self.num_averaged = sizes_from(config["sizes"], len(self.x))
             self.curve = evaluations_from(config["curve"])
             self.generator.set_state(tensors["generator"])
             self._begin(config["phase"])
@@ -162,7 +176,13 @@ class Run:
             steps = SCREEN_STEPS if screening else self.settings.max_steps
             settings = replace(self.settings, max_steps=min(steps, self.settings.max_steps))
             self.training = Training(
-                model, self.x, self.y, settings=settings, generator=self.generator
+                model,
+                self.x,
+                self.y,
+                settings=settings,
+                generator=self.generator,
+                num_data=self.examples.num_data,
+                group=self.group,
             )
 
     def _end(self, reason: str, screening: bool) -> None:
@@ -175,3 +195,13 @@ class Run:
             self.curve, self.num_steps = self.training.curve, self.training.step
             self.stopped = reason
         self._begin(len(self.models) + 1 if reason == INTERRUPTED else self.phase + 1)
+
+
+def sizes_from(sizes: list[int], num_data: int) -> tuple[int, int]:
+    """M and J as the run began, which another number of processes must not change."""
+    num_points, num_averaged = sizes
+    if not (isinstance(num_points, int) and isinstance(num_averaged, int)):
+        raise TypeError(f"sizes {sizes}")
+    if not (1 <= num_points <= num_data and 1 <= num_averaged <= MAX_AVERAGED):
+        raise ValueError(f"sizes {sizes} for {num_data} data")
+    return num_points, num_averaged

@@ -15,8 +15,9 @@ from torch import Tensor
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
-from orbitgp.objective import stream_statistics
 from orbitgp.posterior.algebra import cholesky, whiten
+from orbitgp.training.group import ALONE, Group
+from orbitgp.training.passes import Resident, pass_seed, pass_statistics
 from orbitgp.training.starts import orbit_points, with_points
 from orbitgp.values import SufficientStatistics, WhitenedGaussian
 
@@ -109,6 +110,7 @@ def settle(
     density: float,
     num_samples: int,
     generator: torch.Generator,
+    group: Group = ALONE,
 ) -> None:
     """Take the lengthscale, variance and noise with the most evidence on some of the data.
 
@@ -121,13 +123,13 @@ def settle(
     assert isinstance(model.likelihood, Gaussian)
     size = min(len(x), round(NUM_POINTS / density))
     order = torch.randperm(len(x), generator=generator)[:size].to(x.device)
-    seed = int(torch.randint(2**62, (1,), generator=generator))
+    seed = pass_seed(generator)
     start = model.kernel.lengthscale.detach().clone()
 
     def trial(power: int) -> Scales:
         model.kernel.lengthscale = start * STEP**power
         draws = torch.Generator(generator.device).manual_seed(seed)
-        chosen = {"num_samples": num_samples, "generator": draws}
+        chosen = {"num_samples": num_samples, "generator": draws, "group": group}
         return _scales(model, x[order], y[order], round(density * size), **chosen)
 
     best, power = trial(0), 0
@@ -164,15 +166,23 @@ def _scales(
     *,
     num_samples: int,
     generator: torch.Generator,
+    group: Group,
 ) -> Scales:
     """The best scales for these data, with inducing variables on orbits of the first of them."""
     assert isinstance(model.likelihood, Gaussian)
     averages = {"num_averaged": NUM_AVERAGED, "generator": generator}
     points = orbit_points(model.orbit, model.feature_map, x[:num_points], **averages)
     solved = with_points(model, points)
-    draws = {"num_samples": num_samples, "generator": generator}
-    fitting = stream_statistics(solved, [(x, y)], weigh=mean_pairs, **draws)
-    weigh = unbiased_pairs(num_samples // 2)
-    fresh = stream_statistics(solved, [(x, y)], weigh=weigh, **draws)
+    fitting, fresh = (
+        pass_statistics(
+            solved,
+            Resident(x, y),
+            num_samples=num_samples,
+            weigh=weigh,
+            seed=pass_seed(generator),
+            group=group,
+        )
+        for weigh in (mean_pairs, unbiased_pairs(num_samples // 2))
+    )
     factor = solved.posterior.prior_factor(solved.kernel)
     return best_scales(fitting, fresh, factor, model.likelihood.noise.item())

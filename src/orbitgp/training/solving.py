@@ -8,10 +8,11 @@ from torch import Tensor
 
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
-from orbitgp.objective import stream_pointwise_bound, stream_statistics
 from orbitgp.posterior.algebra import cholesky
 from orbitgp.posterior.closed_form import solve, statistics
 from orbitgp.posterior.inducing import kl
+from orbitgp.training.group import ALONE, Group
+from orbitgp.training.passes import Examples, Resident, pass_seed, pass_statistics, pass_total
 from orbitgp.training.scales import best_scales, take
 from orbitgp.training.starts import orbit_points, with_points
 from orbitgp.ustatistics import mean_weights
@@ -63,14 +64,16 @@ def solve_large(
     x: Tensor,
     y: Tensor,
     *,
+    examples: Examples,
     num_points: int,
     num_averaged: int,
     generator: torch.Generator,
+    group: Group = ALONE,
 ) -> InvariantGP:
     """Stage two: the same kernel, noise and ranges with many inducing variables and the best q(u).
 
-    Each variable is f at one of the data, averaged over J points of its orbit. What these data say
-    of f is then in Kuu already; the others take a pass.
+    Each variable is f at one of the data in memory, averaged over J points of its orbit. What these
+    data say of f is then in Kuu already; if they are all there are, only the others take a pass.
     """
     order = torch.randperm(len(x), generator=generator).to(x.device)
     own, others = order[:num_points], order[num_points:]
@@ -78,17 +81,26 @@ def solve_large(
     points = orbit_points(model.orbit, model.feature_map, x[own], **draws)
     large = with_points(model, points)
     kuu = large.posterior.prior_covariance(large.kernel)
-    fitting = _statistics_of_own(kuu, large, x[own], y[own])
-    if len(others):
-        chosen = {"num_samples": points.shape[1], "generator": generator}
-        batches = [(x[others], y[others])]
-        fitting += stream_statistics(large, batches, weigh=mean_pairs, **chosen)
+    chosen = {"num_samples": points.shape[1], "weigh": mean_pairs, "group": group}
+    if not isinstance(examples, Resident):
+        fitting = pass_statistics(large, examples, seed=pass_seed(generator), **chosen)
+    else:
+        fitting = _statistics_of_own(kuu, large, x[own], y[own])
+        if len(others):
+            rest = Resident(x[others], y[others])
+            fitting += pass_statistics(large, rest, seed=pass_seed(generator), **chosen)
     factor = cholesky(kuu, "Kuu")
     if not isinstance(large.likelihood, Gaussian):
         large.posterior.assign(solve(fitting, factor))
         return large
-    chosen = {"num_samples": NUM_FRESH, "generator": generator}
-    fresh = stream_statistics(large, [(x, y)], weigh=unbiased_pairs(NUM_FRESH // 2), **chosen)
+    fresh = pass_statistics(
+        large,
+        examples,
+        num_samples=NUM_FRESH,
+        weigh=unbiased_pairs(NUM_FRESH // 2),
+        seed=pass_seed(generator),
+        group=group,
+    )
     take(large, best_scales(fitting, fresh, factor, large.likelihood.noise.item()))
     return large
 
@@ -103,31 +115,29 @@ def _statistics_of_own(
 
 
 @torch.no_grad()
-def evidence_of_nothing(likelihood: Gaussian, x: Tensor, y: Tensor) -> float:
+def evidence_of_nothing(likelihood: Gaussian, x: Tensor, y: Tensor, num_data: int) -> float:
     """log p(y) of the best constant with the noise that suits it: what a collapsed model has."""
     bound = likelihood.quadratic_bound(x, y)
     targets = bound.linear / bound.precision
     noise = (targets - targets.mean(0)).square().mean().clamp(min=NOISE_FLOOR).item()
-    return -0.5 * targets.numel() * (math.log(2 * math.pi * noise) + 1)
+    return -0.5 * num_data * targets.shape[1] * (math.log(2 * math.pi * noise) + 1)
 
 
 def evidence(
-    model: InvariantGP, x: Tensor, y: Tensor, *, num_samples: int, generator: torch.Generator
+    model: InvariantGP,
+    examples: Examples,
+    *,
+    num_samples: int,
+    generator: torch.Generator,
+    group: Group = ALONE,
 ) -> tuple[float, float]:
     """The bound of all data on fresh draws, and its standard error from two independent sets."""
-    passes = 1 if model.orbit.size <= num_samples else 2  # whole orbits leave nothing to repeat
-    values = [
-        stream_pointwise_bound(
-            model,
-            [(x, y)],
-            num_samples=num_samples,
-            generator=generator,
-            group_size=num_samples // 2,
-        )
-        for _ in range(passes)
-    ]
-    first, second = values[0], values[-1]
-    value = 0.5 * (first + second).sum() - kl(model.posterior.q)
-    # Var[(a + b)/2] = E[(a − b)²]/4, added up over independent inputs
-    error = 0.5 * (first - second).square().sum().sqrt()
-    return value.item(), error.item()
+    value, error = pass_total(
+        model,
+        examples,
+        num_samples=num_samples,
+        weigh=unbiased_pairs(num_samples // 2),
+        seeds=(pass_seed(generator), pass_seed(generator)),
+        group=group,
+    )
+    return value - kl(model.posterior.q).item(), error

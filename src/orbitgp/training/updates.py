@@ -7,15 +7,21 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitgp.errors import NumericalError
-from orbitgp.model import InvariantGP, mean_pairs
-from orbitgp.objective import elbo, statistics
+from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
+from orbitgp.objective import check_batch, pointwise_bound_at, statistics
 from orbitgp.posterior.closed_form import natural_step
+from orbitgp.posterior.inducing import kl
+from orbitgp.training.group import ALONE, Group
 from orbitgp.values import Elbo
 
 
 @dataclass(frozen=True)
 class GradientUpdate:
-    """Ascent of the unbiased bound, plus the log prior of the ranges, by an optimiser."""
+    """Ascent of the unbiased bound, plus the log prior of the ranges, by an optimiser.
+
+    Several processes that hold the same batch share its rows; they draw the same noise, and one
+    message adds up their gradients.
+    """
 
     model: InvariantGP
     optimizer: torch.optim.Optimizer
@@ -23,28 +29,54 @@ class GradientUpdate:
     num_samples: int | None
     generator: torch.Generator | None
     group_size: int = 1
+    group: Group = ALONE
 
     def step(self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]) -> Elbo:
         """One step; returns the estimate that it climbed."""
+        check_batch(x, y)
         self.optimizer.zero_grad()
-        bound = elbo(
-            self.model,
-            x,
-            y,
-            num_data=self.num_data,
-            num_samples=self.num_samples,
-            generator=self.generator,
-            group_size=self.group_size,
-        )
-        objective = bound.value + self.model.orbit.log_prior()
-        if not torch.isfinite(objective):
-            raise NumericalError(
-                f"the bound is {objective.item()}, so no step was taken; use a smaller learning "
-                "rate, and look for a lengthscale, variance or noise that has run away"
-            )
-        (-objective / self.num_data).backward()
+        draws = {"generator": self.generator, "group_size": self.group_size}
+        noise = self.model.orbit_noise(len(x), self.num_samples, **draws)
+        rows, divergence = self.group.share(len(x)), kl(self.model.posterior.q)
+        own = None if noise is None else noise[rows]
+        fit = self._fit(x[rows], y[rows], own) * (self.num_data / len(x))
+        # of what is not a sum over rows, each process takes as much as its share of the rows
+        share = len(x[rows]) / len(x)
+        part = fit + share * (self.model.orbit.log_prior() - divergence)
+        if self.group.size == 1:
+            _check_objective(part)
+        if part.requires_grad:
+            (-part / self.num_data).backward()
+        if self.group.size > 1:
+            fit, part = fit.detach(), part.detach()
+            self.group.add_(fit, part, *_gradients(self.optimizer))
+            _check_objective(part)
         self.optimizer.step()
-        return bound
+        return Elbo(fit, divergence)
+
+    def _fit(self, x: Tensor, y: Tensor, noise: Tensor | None) -> Float[Tensor, ""]:
+        """Σ of the bounds at these rows, of which there may be none."""
+        if not len(x):
+            return torch.zeros((), dtype=torch.float64, device=x.device)
+        sample = self.model.sample_orbit_at(x, noise)
+        return pointwise_bound_at(self.model, sample, x, y, unbiased_pairs(self.group_size)).sum()
+
+
+def _gradients(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    """Of all parameters; zeros where a process had none."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for parameter in parameters:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    return [parameter.grad for parameter in parameters]
+
+
+def _check_objective(objective: Float[Tensor, ""]) -> None:
+    if not torch.isfinite(objective):
+        raise NumericalError(
+            f"the bound is {objective.item()}, so no step was taken; use a smaller learning rate, "
+            "and look for a lengthscale, variance or noise that has run away"
+        )
 
 
 @dataclass(frozen=True)

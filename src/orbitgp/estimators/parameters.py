@@ -1,0 +1,23 @@
+"""The parameters of an estimator that decide what a run does, as JSON."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from orbitgp.blueprints import orbit_config
+from orbitgp.orbits.base import Orbit
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """The parameters that decide what a run does, as JSON has them."""
+    orbit, settings, seed = estimator.orbit, estimator.settings, estimator.random_state
+    return {
+        "orbit": orbit_config(orbit) if isinstance(orbit, Orbit) else orbit,
+        "image_shape": estimator.image_shape and [int(n) for n in estimator.image_shape],
+        "feature_map": None if estimator.feature_map is None else "given",
+        "num_inducing": None if estimator.num_inducing is None else int(estimator.num_inducing),
+        "budget_seconds": float(estimator.budget_seconds),
+        "settings": None if settings is None else asdict(settings),
+        "random_state": int(seed) if isinstance(seed, int | np.integer) else None,
+    }

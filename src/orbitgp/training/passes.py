@@ -1,0 +1,186 @@
+"""Passes over all data in numbered chunks, which any number of processes share.
+
+The draws of a chunk come from a generator of its own, made of the seed of the pass and the number
+of the chunk. So a pass has the same result, but for the order of its sums, whoever takes a chunk.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.errors import InputError
+from orbitgp.model import InvariantGP, Weigh
+from orbitgp.objective import bounds_of, statistics, stream_covariances
+from orbitgp.posterior.closed_form import accumulate
+from orbitgp.training.group import Group
+from orbitgp.values import SufficientStatistics
+
+CHUNK = 256
+"""Rows of a chunk of data in memory."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some of the data, with a number that no other chunk of the pass has."""
+
+    number: int
+    x: Tensor
+    y: Tensor
+
+
+class Examples(ABC):
+    """Labelled data that can be passed over again and again."""
+
+    num_data: int
+    """N."""
+
+    one: tuple[Tensor, Tensor]
+    """One of them, for the shapes."""
+
+    @abstractmethod
+    def chunks(self, group: Group) -> Iterator[Chunk]:
+        """The chunks of one process; those of all processes hold every example once."""
+
+
+class Resident(Examples):
+    """Data in memory, all of them in every process."""
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        self.x, self.y, self.num_data = x, y, len(x)
+        self.one = (x[:1], y[:1])
+
+    def chunks(self, group: Group) -> Iterator[Chunk]:
+        """Chunk r, r + W, r + 2W, … of `CHUNK` rows each, for rank r of W."""
+        for number in range(group.rank, -(-self.num_data // CHUNK), group.size):
+            rows = slice(number * CHUNK, (number + 1) * CHUNK)
+            yield Chunk(number, self.x[rows], self.y[rows])
+
+
+def chunk_generator(seed: int, number: int) -> torch.Generator:
+    """The generator of one chunk of a pass."""
+    (state,) = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state) >> 1)
+
+
+def pass_seed(generator: torch.Generator) -> int:
+    """A seed for one pass."""
+    return int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+
+
+@torch.no_grad()
+def chunk_statistics(
+    model: InvariantGP,
+    chunks: Iterator[Chunk],
+    one: tuple[Tensor, Tensor],
+    *,
+    num_samples: int,
+    weigh: Weigh,
+    seed: int,
+) -> SufficientStatistics:
+    """(c, P, Q, κ, n) of some chunks; zeros, in the shapes that `one` example has, of none."""
+    first = next(chunks, None)
+    if first is None:
+        draws = {"num_samples": num_samples, "generator": chunk_generator(seed, 0)}
+        return statistics(model, *one, weigh=weigh, **draws) * 0.0
+    keyed = ((c.x, c.y, chunk_generator(seed, c.number)) for c in _chain(first, chunks))
+    return accumulate(stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh))
+
+
+@torch.no_grad()
+def pass_statistics(
+    model: InvariantGP,
+    examples: Examples,
+    *,
+    num_samples: int,
+    weigh: Weigh,
+    seed: int,
+    group: Group,
+) -> SufficientStatistics:
+    """(c, P, Q, κ, n) of all data; each example is counted once, by one of the processes."""
+    draws = {"num_samples": num_samples, "weigh": weigh, "seed": seed}
+    total = chunk_statistics(model, examples.chunks(group), examples.one, **draws)
+    count = torch.tensor(total.num_data, dtype=torch.float64)
+    group.add_(total.constant, total.linear, total.gram, total.variance, count)
+    check_coverage(count.item(), examples.num_data)
+    return replace(total, num_data=count.item())
+
+
+@torch.no_grad()
+def pass_bounds(
+    model: InvariantGP,
+    examples: Resident,
+    *,
+    num_samples: int,
+    weigh: Weigh,
+    seed: int,
+    group: Group,
+) -> Float[Tensor, "N"]:
+    """The bound at each example, an unbiased estimate; N numbers to send."""
+    factor = model.posterior.prior_factor(model.kernel)
+    values = torch.zeros(examples.num_data, dtype=torch.float64)
+    for chunk in examples.chunks(group):
+        start = chunk.number * CHUNK
+        bounds = _bounds(model, chunk, factor, num_samples, weigh, seed)
+        values[start : start + len(bounds)] = bounds
+    group.add_(values)
+    return values
+
+
+@torch.no_grad()
+def pass_total(
+    model: InvariantGP,
+    examples: Examples,
+    *,
+    num_samples: int,
+    weigh: Weigh,
+    seeds: tuple[int, int],
+    group: Group,
+) -> tuple[float, float]:
+    """The sum of all bounds, and its standard error from draws with two seeds.
+
+    Var[(a + b)/2] = E[(a − b)²]/4, added up over independent inputs.
+    """
+    factor = model.posterior.prior_factor(model.kernel)
+    whole = model.orbit.size <= num_samples  # leaves nothing to repeat
+    sums = torch.zeros(3, dtype=torch.float64)
+    for chunk in examples.chunks(group):
+        first = _bounds(model, chunk, factor, num_samples, weigh, seeds[0])
+        second = first if whole else _bounds(model, chunk, factor, num_samples, weigh, seeds[1])
+        terms = ((first + second).sum() / 2, (first - second).square().sum(), len(first))
+        sums += torch.tensor([float(term) for term in terms], dtype=torch.float64)
+    group.add_(sums)
+    check_coverage(sums[2].item(), examples.num_data)
+    return sums[0].item(), 0.5 * sums[1].sqrt().item()
+
+
+def check_coverage(counted: float, expected: int) -> None:
+    """Every example once in every pass, or the bound would be that of other data."""
+    if counted != expected:
+        raise InputError(
+            f"a pass gave {counted:.0f} examples where there are {expected}: the source must give "
+            "every example once in each pass (look for drop_last, padding, or files that changed), "
+            "and all processes must have the same data"
+        )
+
+
+def _chain(first: Chunk, rest: Iterator[Chunk]) -> Iterator[Chunk]:
+    yield first
+    yield from rest
+
+
+def _bounds(
+    model: InvariantGP,
+    chunk: Chunk,
+    factor: Float[Tensor, "M M"],
+    num_samples: int,
+    weigh: Weigh,
+    seed: int,
+) -> Float[Tensor, "N"]:
+    keyed = [(chunk.x, chunk.y, chunk_generator(seed, chunk.number))]
+    stream = stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh)
+    return bounds_of(stream, model.posterior.q, factor)

@@ -1,0 +1,113 @@
+"""Work that any number of processes share, and what came of it, for tests to compare.
+
+`python -m tests.training.ranks FOLDER` runs it in a group that torchrun has launched.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as multiprocessing
+from safetensors.torch import load_file, save_file
+
+from orbitgp import (
+    RBF,
+    Affine,
+    InducingPosterior,
+    InvariantGP,
+    InvariantGPClassifier,
+    OneHotGaussian,
+    TrainingSettings,
+    mean_pairs,
+    solve,
+    unbiased_pairs,
+)
+from orbitgp.training.callbacks import Callback
+from orbitgp.training.group import current_group
+from orbitgp.training.loop import Training, train
+from orbitgp.training.passes import Resident, pass_statistics, pass_total
+from tests.files.crash import bars
+
+NUM_DATA = 600
+"""Three chunks, the last one short: uneven for two and for three processes."""
+
+STEPS = 200
+
+
+def model_and_data():
+    """In float64, so that only the order of sums can make a difference."""
+    images, labels = bars(NUM_DATA)
+    x, y = torch.from_numpy(images), torch.from_numpy(labels)
+    generator = torch.Generator().manual_seed(0)
+    # a batch of 50 rows is uneven for three, and 600 rows are more than the chosen 500
+    model = InvariantGP(
+        orbit=Affine(-0.1, 0.1).double(),
+        kernel=RBF(0.2, 3.0).double(),
+        posterior=InducingPosterior(x.flatten(1)[:40], 3),
+        likelihood=OneHotGaussian(3, noise=0.05).double(),
+    )
+    return model, x, y, generator
+
+
+def results(folder):
+    """Everything that must not depend on the number of processes, as tensors."""
+    group = current_group()
+    model, x, y, generator = model_and_data()
+    everything, found = Resident(x, y), {}
+    for name, weigh in {"mean": mean_pairs, "unbiased": unbiased_pairs(2)}.items():
+        statistics = pass_statistics(
+            model, everything, num_samples=4, weigh=weigh, seed=5, group=group
+        )
+        for part in ("constant", "linear", "gram", "variance"):
+            found[f"statistics.{name}.{part}"] = getattr(statistics, part)
+        found[f"statistics.{name}.num_data"] = torch.tensor(statistics.num_data)
+        if name == "mean":
+            model.posterior.assign(solve(statistics, model.posterior.prior_factor(model.kernel)))
+    prediction = model.predict(x[:20], num_samples=8, generator=generator)
+    found |= {"solved.mean": prediction.mean, "solved.variance": prediction.variance}
+    draws = {"num_samples": 4, "weigh": unbiased_pairs(2), "seeds": (1, 2), "group": group}
+    found["evidence"] = torch.tensor(pass_total(model, everything, **draws), dtype=torch.float64)
+
+    settings = TrainingSettings(
+        max_steps=STEPS, batch_size=50, fit_size=500, evaluation_size=300, patience=99
+    )
+    training = Training(model, x, y, settings=settings, generator=generator, group=group)
+    train(training, Callback())
+    found["curve"] = torch.tensor([point.elbo for point in training.curve], dtype=torch.float64)
+    found |= {f"trained.{name}": value for name, value in model.named_parameters()}
+
+    run = InvariantGPClassifier(
+        "affine",
+        settings=TrainingSettings(max_steps=10, evaluate_every=5),
+        num_inducing=50,
+        run=folder / f"run-{group.size}",
+        random_state=1,
+    ).fit(x.numpy(), np.asarray(y))
+    found["fitted.probabilities"] = torch.from_numpy(run.predict_proba(x.numpy()[:50]))
+    found["fitted.evidence"] = torch.tensor([run.evidence_, run.evidence_error_])
+    return {name: value.detach().double().contiguous() for name, value in found.items()}
+
+
+def work(rank, world_size, folder):
+    """One process of a group that finds itself by a file."""
+    torch.set_num_threads(1)
+    meeting = f"file://{folder}/meeting-{world_size}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world_size)
+    save_file(results(Path(folder)), Path(folder) / f"{world_size}-{rank}.safetensors")
+    dist.destroy_process_group()
+
+
+def of_ranks(world_size, folder):
+    """The results of every process of a group of this size."""
+    multiprocessing.spawn(work, (world_size, str(folder)), nprocs=world_size)
+    return [load_file(folder / f"{world_size}-{rank}.safetensors") for rank in range(world_size)]
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    group = current_group()
+    place = Path(sys.argv[1]) / f"{group.size}-{group.rank}.safetensors"
+    save_file(results(Path(sys.argv[1])), place)
+    dist.destroy_process_group()

@@ -1,0 +1,42 @@
+"""Several processes do what one does."""
+
+import pytest
+import torch
+
+from orbitgp.training.group import ALONE, current_group
+from tests.training.ranks import NUM_DATA, of_ranks, results
+
+TOLERANCE = {"statistics": 1e-10, "evidence": 1e-10, "fitted": 1e-4}
+"""Relative, 1e-6 for all else; an estimator has its images in float32."""
+
+
+def difference(found, expected):
+    """Relative to the largest number of each tensor."""
+    return ((found - expected).abs().max() / expected.abs().max().clamp(min=1e-300)).item()
+
+
+def assert_same(ranks, alone):
+    for found in ranks:
+        for name, expected in alone.items():
+            limit = TOLERANCE.get(name.split(".")[0], 1e-6)
+            gap = difference(found[name], expected)
+            assert gap <= limit, f"{name}: {gap:.1e} apart, {limit:.0e} allowed"
+        # decisions are taken from sums, so processes never part
+        assert all(torch.equal(found[name], ranks[0][name]) for name in alone)
+
+
+@pytest.mark.parametrize("world_size", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore:the run began with")
+def test_several_processes_find_what_one_finds(tmp_path, world_size):
+    alone = results(tmp_path)
+    assert alone["statistics.mean.num_data"] == NUM_DATA
+    ranks = of_ranks(world_size, tmp_path)
+    assert_same(ranks, alone)
+    gaps = {name: difference(ranks[0][name], alone[name]) for name in alone}
+    print({name: f"{gap:.1e}" for name, gap in gaps.items()})
+    assert any(gaps.values()), "nothing differs at all: the work was not shared"
+
+
+def test_one_process_needs_no_group():
+    assert current_group() is ALONE
+    assert ALONE.share(7) == slice(0, 7)
