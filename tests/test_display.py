@@ -39,11 +39,11 @@ def test_the_card_of_a_fitted_estimator_says_what_was_learned():
 SCRIPT = """
 import numpy as np
 from orbitgp import InvariantGPClassifier, TrainingSettings
-images = np.random.default_rng(0).random((20, 6, 6))
+images = 0.3 * np.random.default_rng(0).random((60, 6, 6))
 images[::2, 2] = 5
 settings = TrainingSettings(max_steps=12, evaluate_every=3)
 InvariantGPClassifier("affine", settings=settings, random_state=0, verbose=True).fit(
-    images, np.arange(20) % 2
+    images, np.arange(60) % 2
 )
 """
 
