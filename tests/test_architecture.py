@@ -19,7 +19,7 @@ LAYERS = [
     {"model"},
     {"objective"},
     {"blueprints", "training"},
-    {"estimators"},
+    {"estimators", "recipes"},
     {"files"},
     {"__init__"},
 ]
@@ -32,6 +32,7 @@ BORDERS = {
     "sklearn": {f"estimators/{name}.py" for name in ("base", "classifier", "regressor")},
     "tqdm": {"training/callbacks.py"},
     "matplotlib": set(),
+    "ray": {"recipes.py"},
 }
 
 ALLOWED = {"torch", "numpy", "jaxtyping", "orbitgp", *BORDERS}

@@ -2,7 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from orbitgp.data.stream import Stream
 from orbitgp.errors import InputError
 from orbitgp.estimators.archive import read_fitted
 from orbitgp.estimators.display import learned_html
 from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
 from orbitgp.features import Standardize
 from orbitgp.likelihoods.base import Likelihood
+from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.callbacks import Callback, ProgressBar, Several
 from orbitgp.training.group import Group, current_group
+from orbitgp.training.passes import Examples, Resident, Streamed
 from orbitgp.training.run import Outcome, Run
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import affordable_points, default_memory
@@ -48,6 +52,21 @@ def check_dense(X: object) -> None:
     """scikit-learn's own refusal of sparse inputs is a TypeError; ours says what to do."""
     if hasattr(X, "tocsr"):
         raise InputError("sparse inputs are not supported; pass a dense array, as in X.toarray()")
+
+
+def _scale_of(X: np.ndarray) -> float:
+    """One number for all of the data, so that no transformation notices."""
+    return float(np.abs(X).max()) or 1.0
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All the data of a stream, of which a sample is in memory."""
+
+    stream: Stream
+    num_data: int
+    scale: float
+    encode: Callable[[np.ndarray], Tensor]
 
 
 class Warn(Callback):
@@ -98,8 +117,10 @@ class InvariantGPEstimator(BaseEstimator):
         y: Tensor,
         likelihood: Likelihood,
         *,
+        num_outputs: int,
         variance: float,
         largest: int,
+        whole: Whole | None = None,
     ) -> None:
         """Both stages, and all fitted attributes that the two estimators share.
 
@@ -108,12 +129,20 @@ class InvariantGPEstimator(BaseEstimator):
         self._check_parameters()
         # what cannot be used is refused before a folder is made for it
         starts = starting_orbits(self.orbit)
-        self.scale_ = self._scale_of(X)
+        self.scale_ = _scale_of(X) if whole is None else whole.scale
         x = self._inputs(X)
+        examples: Examples = Resident(x, y)
+        if whole is not None:
+            examples = Streamed(
+                whole.stream,
+                lambda batch_x, batch_y: (self._inputs(batch_x), whole.encode(batch_y)),
+                whole.num_data,
+                (x[:1], y[:1]),
+            )
         group = current_group()
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        digest = digest_of(X, raw)
+        digest = digest_of(X, raw, *([] if whole is None else [np.array(whole.num_data)]))
         seed, first = group.from_first(lambda: [folder.open(self, digest, seed), digest])
         if digest != first:
             raise InputError(
@@ -127,7 +156,18 @@ class InvariantGPEstimator(BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         told = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(told if group.rank == 0 else ())
-        run = self._run(starts, x, y, likelihood, variance, largest, generator, group)
+        run = self._run(
+            starts,
+            x,
+            y,
+            examples,
+            likelihood=likelihood,
+            num_outputs=num_outputs,
+            variance=variance,
+            largest=largest,
+            generator=generator,
+            group=group,
+        )
         outcome = run.finish(callback, folder.checkpoint)
         self._take(outcome, generator)
         folder.finish(self)
@@ -137,7 +177,10 @@ class InvariantGPEstimator(BaseEstimator):
         starts: Sequence[Orbit],
         x: Tensor,
         y: Tensor,
+        examples: Examples,
+        *,
         likelihood: Likelihood,
+        num_outputs: int,
         variance: float,
         largest: int,
         generator: torch.Generator,
@@ -150,7 +193,7 @@ class InvariantGPEstimator(BaseEstimator):
                 orbit,
                 likelihood,
                 x,
-                num_outputs=y.shape[1] if y.is_floating_point() else int(y.max()) + 1,
+                num_outputs=num_outputs,
                 num_points=min(STAGE_ONE_POINTS, len(x) if orbit.size == 1 else 2 * len(x)),
                 feature_map=features,
                 variance=variance,
@@ -159,7 +202,7 @@ class InvariantGPEstimator(BaseEstimator):
             for orbit in starts
         ]
         num_points, num_averaged = self._sizes(
-            len(x), models[0].posterior.points.shape[1], starts[0].size, largest, group.size
+            models[0], examples.num_data, len(x), min(largest, len(x)), group.size
         )
         return Run(
             models,
@@ -169,16 +212,18 @@ class InvariantGPEstimator(BaseEstimator):
             num_points=num_points,
             num_averaged=num_averaged,
             generator=generator,
+            examples=examples,
             group=group,
         )
 
     def _sizes(
-        self, num_data: int, num_features: int, orbit_size: float, largest: int, processes: int
+        self, model: InvariantGP, num_data: int, num_resident: int, largest: int, processes: int
     ) -> tuple[int, int]:
         """M, the inducing variables of stage two, and J, the points that each is an average of."""
-        averaged = [count for count in NUM_AVERAGED if count <= orbit_size]
+        averaged = [count for count in NUM_AVERAGED if count <= model.orbit.size]
         if self.num_inducing is not None:
-            return min(int(self.num_inducing), num_data), averaged[0]
+            return min(int(self.num_inducing), num_resident), averaged[0]
+        num_features = model.posterior.points.shape[1]
         limits = {"seconds": self.budget_seconds * processes, "memory": default_memory()}
         sizes = {
             count: min(
@@ -258,11 +303,6 @@ class InvariantGPEstimator(BaseEstimator):
 
     def _has_images(self, X: np.ndarray) -> bool:
         return self.image_shape is not None or X.ndim > 2
-
-    def _scale_of(self, X: np.ndarray) -> float:
-        """One number for all of the data, so that no transformation notices."""
-        largest = float(np.abs(X).max())
-        return largest if largest > 0 else 1.0
 
     def _inputs(self, X: np.ndarray) -> Tensor:
         """Tensors of the shape that the orbit acts on: images in float32, vectors in float64."""

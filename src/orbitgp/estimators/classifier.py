@@ -7,10 +7,14 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
+from torch import Tensor
 
+from orbitgp.data.adapters import stream_of
 from orbitgp.errors import InputError
-from orbitgp.estimators.base import InvariantGPEstimator, check_dense
+from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
+from orbitgp.estimators.survey import survey
 from orbitgp.likelihoods.gaussian import OneHotGaussian
+from orbitgp.training.group import current_group
 
 
 class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
@@ -27,27 +31,65 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
 
     def fit(self, X: Any, y: Any) -> "InvariantGPClassifier":
         """Learn from inputs and labels of any kind."""
-        check_dense(X)
-        X, y = validate_data(
-            self, X, y, dtype=(np.float64, np.float32), allow_nd=True, ensure_min_samples=2
-        )
+        X, y = self._validated(X, y)
         try:
             check_classification_targets(y)
-            self.classes_, codes = np.unique(y, return_inverse=True)
+            self.classes_ = np.unique(y)
         except TypeError as error:
             raise InputError(
                 f"labels must be all numbers or all strings, so that they can be sorted ({error})"
             ) from None
-        if len(self.classes_) < 2:
+        return self._fit_classes(X, y, None)
+
+    def fit_stream(self, source: Any) -> "InvariantGPClassifier":
+        """Learn from more examples than memory holds, read in a few passes of batches.
+
+        `source` is a PyTorch Dataset or DataLoader, a Hugging Face data set, a `Stream` of
+        `orbitgp.data`, or any iterable of (x, y) that can be gone through again. Scales and ranges
+        are learned from an even sample, the posterior and the evidence from every example.
+        """
+        stream = stream_of(source)
+        found = survey(stream, current_group(), classify=True)
+        X, y = self._validated(found.x, found.y)
+        check_classification_targets(found.labels)
+        self.classes_ = found.labels
+        return self._fit_classes(
+            X, y, Whole(stream, found.num_data, found.largest or 1.0, self._codes)
+        )
+
+    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_dense(X)
+        return validate_data(
+            self, X, y, dtype=(np.float64, np.float32), allow_nd=True, ensure_min_samples=2
+        )
+
+    def _fit_classes(
+        self, X: np.ndarray, y: np.ndarray, whole: Whole | None
+    ) -> "InvariantGPClassifier":
+        num_classes = len(self.classes_)
+        if num_classes < 2:
             raise InputError(
                 f"a classifier needs at least 2 classes; got 1 class, {self.classes_[0]!r}"
             )
-        likelihood = OneHotGaussian(len(self.classes_), noise=0.05)
+        likelihood = OneHotGaussian(num_classes, noise=0.05)
         # codes have no noise, so with as many inducing variables as data the evidence would take
         # them for exact values and the noise to 0, which classes are not
-        largest = min(len(X), max(1000, len(X) // 2))
-        self._fit(X, y, torch.from_numpy(codes), likelihood, variance=0.2, largest=largest)
+        num_data = len(X) if whole is None else whole.num_data
+        largest = min(num_data, max(1000, num_data // 2))
+        sizes = {"num_outputs": num_classes, "largest": largest}
+        self._fit(X, y, self._codes(y), likelihood, variance=0.2, whole=whole, **sizes)
         return self
+
+    def _codes(self, labels: np.ndarray) -> Tensor:
+        """The number of each label among the classes."""
+        codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[codes] != labels
+        if unknown.any():
+            raise InputError(
+                f"the label {labels[unknown][0]!r} was not there in the first pass; a stream must "
+                "give the same examples in every pass"
+            )
+        return torch.from_numpy(codes)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, in the order of `classes_`."""

@@ -7,9 +7,13 @@ import numpy as np
 import torch
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
+from torch import Tensor
 
-from orbitgp.estimators.base import InvariantGPEstimator, check_dense
+from orbitgp.data.adapters import stream_of
+from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
+from orbitgp.estimators.survey import survey
 from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.training.group import current_group
 from orbitgp.training.run import Outcome
 
 
@@ -27,8 +31,27 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
 
     def fit(self, X: Any, y: Any) -> "InvariantGPRegressor":
         """Learn from inputs and targets (n,) or (n, outputs)."""
+        X, y = self._validated(X, y)
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        self.num_data_ = len(targets)
+        largest = max(float(np.abs(targets).max()), np.finfo(np.float64).tiny)
+        # squares of very large or small targets would leave the range of numbers
+        self.target_mean_ = largest * (targets / largest).mean(0)
+        spread = largest * (targets / largest).std(0)
+        return self._fit_targets(X, y, spread, None)
+
+    def fit_stream(self, source: Any) -> "InvariantGPRegressor":
+        """Learn from more examples than memory holds; see `InvariantGPClassifier.fit_stream`."""
+        stream = stream_of(source)
+        found = survey(stream, current_group(), classify=False)
+        X, y = self._validated(found.x, found.y)
+        self.num_data_, self.target_mean_ = found.num_data, found.mean
+        whole = Whole(stream, found.num_data, found.largest or 1.0, self._standard)
+        return self._fit_targets(X, y, np.sqrt(found.squares / found.num_data), whole)
+
+    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
-        X, y = validate_data(
+        return validate_data(
             self,
             X,
             y,
@@ -38,17 +61,22 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
             multi_output=True,
             y_numeric=True,
         )
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        self.num_data_ = len(targets)
+
+    def _fit_targets(
+        self, X: np.ndarray, y: np.ndarray, spread: np.ndarray, whole: Whole | None
+    ) -> "InvariantGPRegressor":
         self.flat_target_ = np.ndim(y) == 1
-        largest = max(float(np.abs(targets).max()), np.finfo(np.float64).tiny)
-        # squares of very large or small targets would leave the range of numbers
-        self.target_mean_ = largest * (targets / largest).mean(0)
-        spread = largest * (targets / largest).std(0)
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
-        standard = torch.from_numpy((targets - self.target_mean_) / self.target_scale_)
-        self._fit(X, targets, standard, Gaussian(noise=0.1), variance=1.0, largest=len(X))
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        sizes = {"num_outputs": targets.shape[1], "largest": self.num_data_}
+        likelihood = Gaussian(noise=0.1)
+        self._fit(X, targets, self._standard(y), likelihood, variance=1.0, whole=whole, **sizes)
         return self
+
+    def _standard(self, y: np.ndarray) -> Tensor:
+        """Targets with mean 0 and deviation 1."""
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return torch.from_numpy((targets - self.target_mean_) / self.target_scale_)
 
     def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
         super()._take(outcome, generator)

@@ -5,7 +5,7 @@ of the chunk. So a pass has the same result, but for the order of its sums, whoe
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orbitgp.data.stream import Stream
 from orbitgp.errors import InputError
 from orbitgp.model import InvariantGP, Weigh
 from orbitgp.objective import bounds_of, statistics, stream_covariances
@@ -43,7 +44,7 @@ class Examples(ABC):
     """One of them, for the shapes."""
 
     @abstractmethod
-    def chunks(self, group: Group) -> Iterator[Chunk]:
+    def chunks(self, rank: int, world_size: int) -> Iterator[Chunk]:
         """The chunks of one process; those of all processes hold every example once."""
 
 
@@ -54,11 +55,35 @@ class Resident(Examples):
         self.x, self.y, self.num_data = x, y, len(x)
         self.one = (x[:1], y[:1])
 
-    def chunks(self, group: Group) -> Iterator[Chunk]:
+    def chunks(self, rank: int, world_size: int) -> Iterator[Chunk]:
         """Chunk r, r + W, r + 2W, … of `CHUNK` rows each, for rank r of W."""
-        for number in range(group.rank, -(-self.num_data // CHUNK), group.size):
+        for number in range(rank, -(-self.num_data // CHUNK), world_size):
             rows = slice(number * CHUNK, (number + 1) * CHUNK)
             yield Chunk(number, self.x[rows], self.y[rows])
+
+
+class Streamed(Examples):
+    """Data that are read anew in every pass, each process reading its own batches."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        prepare: Callable[[np.ndarray, np.ndarray], tuple[Tensor, Tensor]],
+        num_data: int,
+        one: tuple[Tensor, Tensor],
+    ) -> None:
+        self.stream, self.prepare, self.num_data, self.one = stream, prepare, num_data, one
+
+    def chunks(self, rank: int, world_size: int) -> Iterator[Chunk]:
+        """Batch by batch, as tensors."""
+        for batch in self.stream.batches(rank, world_size):
+            x, y = self.prepare(np.asarray(batch.x), np.asarray(batch.y))
+            if x.shape[1:] != self.one[0].shape[1:]:
+                raise InputError(
+                    f"batch {batch.number} has inputs of shape {list(x.shape[1:])}; those before "
+                    f"it had {list(self.one[0].shape[1:])}"
+                )
+            yield Chunk(batch.number, x, y)
 
 
 def chunk_generator(seed: int, number: int) -> torch.Generator:
@@ -103,7 +128,7 @@ def pass_statistics(
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of all data; each example is counted once, by one of the processes."""
     draws = {"num_samples": num_samples, "weigh": weigh, "seed": seed}
-    total = chunk_statistics(model, examples.chunks(group), examples.one, **draws)
+    total = chunk_statistics(model, examples.chunks(group.rank, group.size), examples.one, **draws)
     count = torch.tensor(total.num_data, dtype=torch.float64)
     group.add_(total.constant, total.linear, total.gram, total.variance, count)
     check_coverage(count.item(), examples.num_data)
@@ -123,7 +148,7 @@ def pass_bounds(
     """The bound at each example, an unbiased estimate; N numbers to send."""
     factor = model.posterior.prior_factor(model.kernel)
     values = torch.zeros(examples.num_data, dtype=torch.float64)
-    for chunk in examples.chunks(group):
+    for chunk in examples.chunks(group.rank, group.size):
         start = chunk.number * CHUNK
         bounds = _bounds(model, chunk, factor, num_samples, weigh, seed)
         values[start : start + len(bounds)] = bounds
@@ -148,7 +173,7 @@ def pass_total(
     factor = model.posterior.prior_factor(model.kernel)
     whole = model.orbit.size <= num_samples  # leaves nothing to repeat
     sums = torch.zeros(3, dtype=torch.float64)
-    for chunk in examples.chunks(group):
+    for chunk in examples.chunks(group.rank, group.size):
         first = _bounds(model, chunk, factor, num_samples, weigh, seeds[0])
         second = first if whole else _bounds(model, chunk, factor, num_samples, weigh, seeds[1])
         terms = ((first + second).sum() / 2, (first - second).square().sum(), len(first))

@@ -1,0 +1,62 @@
+"""Engines that map and reduce give the statistics of one process."""
+
+import pytest
+
+from orbitgp import InputError, mean_pairs, solve
+from orbitgp.training.group import ALONE
+from orbitgp.training.passes import Resident, chunk_statistics, pass_statistics
+from tests.conftest import assert_close
+from tests.training.ranks import model_and_data
+
+DRAWS = {"num_samples": 4, "weigh": mean_pairs, "seed": 7}
+
+
+def problem():
+    model, x, y, _ = model_and_data()
+    return model, Resident(x, y)
+
+
+def assert_same_model(model, total, expected):
+    for part in ("constant", "linear", "gram", "variance"):
+        assert_close(getattr(total, part), getattr(expected, part))
+    assert total.num_data == expected.num_data == 600
+    factor = model.posterior.prior_factor(model.kernel)
+    assert_close(solve(total, factor).mean, solve(expected, factor).mean, tolerance=1e-9)
+
+
+@pytest.mark.parametrize("num_shards", [1, 2, 3, 7])
+def test_shards_add_up_in_any_order(num_shards):
+    """Seven shards are more than there are chunks: some are empty."""
+    model, examples = problem()
+    expected = pass_statistics(model, examples, group=ALONE, **DRAWS)
+    parts = [
+        chunk_statistics(model, examples.chunks(shard, num_shards), examples.one, **DRAWS)
+        for shard in reversed(range(num_shards))
+    ]
+    assert_same_model(model, sum(parts), expected)
+
+
+def test_ray_must_be_there_and_started():
+    pytest.importorskip("ray")
+    from orbitgp.recipes import ray_statistics
+
+    model, examples = problem()
+    with pytest.raises(InputError, match=r"ray\.init"):
+        ray_statistics(model, examples, num_shards=2, **DRAWS)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray's own
+@pytest.mark.parametrize("num_shards", [1, 3, 8])
+def test_ray_gives_the_same_model(num_shards):
+    ray = pytest.importorskip("ray")
+    from orbitgp.recipes import ray_statistics
+
+    model, examples = problem()
+    expected = pass_statistics(model, examples, group=ALONE, **DRAWS)
+    ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True)
+    try:
+        total = ray_statistics(model, examples, num_shards=num_shards, **DRAWS)
+    finally:
+        ray.shutdown()
+    assert_same_model(model, total, expected)
