@@ -22,9 +22,13 @@ LAYERS = [
     {"estimators"},
     {"files"},
     {"__init__"},
+    {"cli"},
+    {"__main__"},
 ]
 
 BORDERS = {
+    "jsonargparse": {"cli/parser.py"},
+    "shtab": {"cli/completion.py"},
     "gpytorch": {"kernels.py"},
     "linear_operator": set(),
     "mlflow": {"training/loggers.py"},

@@ -1,0 +1,65 @@
+"""Data for commands, by source."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from orbitgp.cli.command import Argument
+from orbitgp.cli.options import COMMAND_FILE, read_options
+from orbitgp.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from orbitgp.data.labelled import LabelledData
+
+DATA = (
+    Argument(
+        "--data",
+        "a named set (see `orbitgp data list`), a folder of images by class, an .npz, .csv or "
+        ".parquet file, or a folder of IDX files",
+        required=True,
+        path=True,
+    ),
+    Argument("--target", "column of the labels in a table"),
+    Argument(
+        "--image_size",
+        "size that images of a folder are brought to",
+        int,
+        nargs=2,
+        metavar=("H", "W"),
+    ),
+)
+"""The source, and how to read it."""
+
+Part = Literal["test", "train", "all"]
+
+
+def read_labelled(
+    source: str, target: str | None, image_size: tuple[int, int] | None
+) -> "LabelledData":
+    """Inputs and labels of a source."""
+    from orbitgp.data.sources import read_data
+
+    return read_data(source, target=target, image_size=image_size)
+
+
+def as_fitted(
+    run: Path, target: str | None, image_size: list[int] | None
+) -> tuple[str | None, tuple[int, int] | None]:
+    """How to read data for a run: as given, or else as they were read for its fit."""
+    size = None if image_size is None else (image_size[0], image_size[1])
+    if not (run / COMMAND_FILE).exists():
+        return target, size
+    kept = read_options(run)
+    return target or kept.target, size or kept.image_size
+
+
+def part_of(
+    data: "LabelledData", asked: str | None, source: str
+) -> tuple["np.ndarray", "np.ndarray", Part]:
+    """The part that was asked for, or else the test part, or all if there is none."""
+    if asked != "train" and data.x_test is not None and data.y_test is not None:
+        return data.x_test, data.y_test, "test"
+    if asked == "test":
+        raise InputError(f"{source} has no test part; leave --split away to use all of it")
+    return data.x, data.y, "train" if asked == "train" else "all"
