@@ -31,9 +31,13 @@ BORDERS = {
     "shtab": {"cli/completion.py"},
     "gpytorch": {"kernels.py"},
     "linear_operator": set(),
+    "PIL": {"data/images.py"},
+    "braceexpand": {"data/webdataset.py"},
     "mlflow": {"training/loggers.py"},
+    "pyarrow": {"data/parquet.py"},
     "safetensors": {"sealed.py", "values.py"},
     "sklearn": {f"estimators/{name}.py" for name in ("base", "classifier", "regressor")},
+    "webdataset": {"data/webdataset.py"},
     "tqdm": {"training/callbacks.py"},
     "matplotlib": set(),
 }
