@@ -20,7 +20,7 @@ LAYERS = [
     {"objective"},
     {"blueprints", "training"},
     {"estimators"},
-    {"files"},
+    {"files", "scores"},
     {"__init__"},
     {"cli"},
     {"__main__"},

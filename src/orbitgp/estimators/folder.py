@@ -1,4 +1,8 @@
-"""A run is a folder: settings.json, log.jsonl, checkpoint.safetensors, model.safetensors."""
+"""A run is a folder: settings.json, log.jsonl and sealed files.
+
+checkpoint.safetensors is where a killed run goes on, model.safetensors what it learned, and
+examples.safetensors some of the inputs that it learned from, for reports.
+"""
 
 import hashlib
 import json
@@ -11,16 +15,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from orbitgp.blueprints import orbit_config
 from orbitgp.errors import FileError, InputError
 from orbitgp.orbits.base import Orbit
-from orbitgp.sealed import write_atomically
+from orbitgp.sealed import write_atomically, write_sealed
 from orbitgp.training.callbacks import Callback, JsonlLog
 from orbitgp.training.checkpoint import Checkpoint, FileCheckpoint
 
 VERSION = 1
+EXAMPLES = "orbitgp examples"
+"""Form of the file with examples: tensor "inputs" [n, *event], and n labels as JSON."""
+
+MAX_EXAMPLES = 12
 
 
 class NoFolder:
@@ -34,6 +42,9 @@ class NoFolder:
         """The seed as given."""
         del estimator, data
         return seed
+
+    def keep_examples(self, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
+        """Nothing."""
 
 
 class RunFolder(NoFolder):
@@ -60,7 +71,7 @@ class RunFolder(NoFolder):
             text = json.dumps(record, indent=2, ensure_ascii=False)
             write_atomically(path, text.encode())
             return seed
-        found = _read(path)
+        found = read_settings(path)
         different = [name for name in asked if found.get(name) != asked[name]]
         if not isinstance(estimator.random_state, int) and estimator.random_state is not None:
             different += ["seed"] * (found.get("seed") != seed)
@@ -78,6 +89,27 @@ class RunFolder(NoFolder):
             self.log.warned(message)
             warnings.warn(message, UserWarning, stacklevel=2)
         return int(found["seed"])
+
+    def keep_examples(self, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
+        """Some inputs as the model sees them, with their labels as the user gave them."""
+        chosen = example_rows(y)
+        labels = [
+            label if isinstance(label, int | float | str | list) else str(label)
+            for label in raw[chosen].tolist()
+        ]
+        tensors = {"inputs": x[torch.tensor(chosen)]}
+        write_sealed(self.path / "examples.safetensors", EXAMPLES, tensors, {"labels": labels})
+
+
+def example_rows(y: Tensor) -> list[int]:
+    """The first rows, as many of each class; of more classes than fit, an even choice."""
+    if y.is_floating_point():
+        return list(range(min(MAX_EXAMPLES, len(y))))
+    classes = y.unique().tolist()
+    shown = min(len(classes), MAX_EXAMPLES)
+    classes = [classes[place * len(classes) // shown] for place in range(shown)]
+    each = MAX_EXAMPLES // shown
+    return [row for c in classes for row in (y == c).nonzero().flatten()[:each].tolist()]
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
@@ -111,7 +143,8 @@ def _digest_of_parts(*parts: object) -> str:
     return digest_of(*states)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """What a run was asked to do, if the file is one of ours."""
     try:
         found = json.loads(path.read_bytes())
         int(found["seed"])
