@@ -11,12 +11,12 @@ from orbitgp.cli.output import Output
 class Argument:
     """One argument as a value, from which both parsers and all help are made.
 
-    A name without dashes is that of a positional argument; `bool` is the type of a switch.
+    A name without dashes is that of a positional argument; `bool` is the kind of a switch.
     """
 
     name: str
     help: str
-    type: type = str
+    kind: type = str
     default: Any = None
     choices: tuple[str, ...] = ()
     nargs: int | str | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from orbitgp.cli.codes import DONE
 from orbitgp.cli.command import RUN, Argument, Command
-from orbitgp.cli.learned import scores_part, scores_text
+from orbitgp.cli.learned import scores_part, scores_text, task_of
 from orbitgp.cli.output import Output, table
 from orbitgp.cli.reading import DATA, as_fitted, part_of, read_labelled
 from orbitgp.cli.refusals import refusals
@@ -26,7 +26,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
 
     folder = Path(options["run"])
     estimator = load_run(folder)
-    how = as_fitted(folder, options["target"], options["image_size"])
+    how = as_fitted(folder, options["data"], options["target"], options["image_size"])
     x, y, part = part_of(read_labelled(options["data"], *how), options["split"], options["data"])
     with refusals():
         result = evaluate(estimator, x, y)
@@ -38,7 +38,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
         "run": str(folder),
         "data": options["data"],
         "part": part,
-        "task": result.kind,
+        "task": task_of(estimator),
         "test_file": None if file is None else str(file),
         **scores_part(result),
     }

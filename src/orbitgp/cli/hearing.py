@@ -1,5 +1,6 @@
 """What the command line does while a run goes on."""
 
+import sys
 from pathlib import Path
 
 from orbitgp.cli.options import FitOptions, write_options
@@ -22,6 +23,8 @@ class Hearing(Callback):
     def finished(self, reason: str) -> None:
         """The first Ctrl-C ends the training, not the command."""
         if reason == INTERRUPTED:
+            if sys.stderr.isatty():
+                print(file=sys.stderr)  # the bar is still on this line
             self.output.note(
                 "training was interrupted; the best model so far is being finished, and Ctrl-C "
                 "once more stops at once"

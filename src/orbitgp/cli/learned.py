@@ -2,17 +2,22 @@
 
 from typing import Any
 
-from orbitgp.cli.schemas import LearnedPart, ScoresPart
+from orbitgp.cli.schemas import LearnedPart, Metrics, ScoresPart, Task
+
+
+def task_of(estimator: Any) -> Task:
+    """By what it has."""
+    return "classification" if hasattr(estimator, "classes_") else "regression"
 
 
 def learned_part(estimator: Any) -> LearnedPart:
     """The fitted attributes that matter."""
     classes = getattr(estimator, "classes_", None)
     return {
-        "task": "regression" if classes is None else "classification",
+        "task": task_of(estimator),
         "classes": None if classes is None else classes.tolist(),
         "learned": estimator.orbit_.describe(),
-        "ranges": {name: list(ends) for name, ends in estimator.orbit_.ranges().items()},
+        "ranges": {name: list(ends) for name, ends in estimator.orbit_.learned_ranges().items()},
         "evidence": float(estimator.evidence_),
         "evidence_error": float(estimator.evidence_error_),
         "steps": int(estimator.n_iter_),
@@ -33,7 +38,7 @@ def learned_rows(part: LearnedPart) -> dict[str, str]:
 
 def scores_part(result: Any) -> ScoresPart:
     """Of a TestResult."""
-    metrics = {name: float(value) for name, value in result.metrics.items()}
+    metrics: Metrics = {name: float(value) for name, value in result.metrics.items()}
     return {"num_data": len(result.labels), "metrics": metrics}
 
 

@@ -1,18 +1,21 @@
 """Parsing, with YAML files and overrides: the border with jsonargparse."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
 from orbitgp.cli.command import SHARED, Argument, Command, Group
-from orbitgp.errors import InputError
+from orbitgp.errors import FileError, InputError
 
 
 def parse(
     commands: Sequence[Command | Group], given: Sequence[str]
 ) -> tuple[Command, dict[str, Any]]:
     """The command that is asked for and its options; what cannot be parsed is an InputError."""
+    _check_config(given)
     parser = _new_parser(prog="orbitgp")
     _add_commands(parser, commands)
     try:
@@ -50,17 +53,23 @@ def _add_commands(parser: ArgumentParser, commands: Sequence[Command | Group]) -
 
 
 def _details(argument: Argument) -> dict[str, Any]:
-    if argument.type is bool:
+    if argument.kind is bool:
         return {"action": "store_true"}
     details: dict[str, Any] = {"default": argument.default, "nargs": argument.nargs}
     if argument.choices:
         details["choices"] = argument.choices
     else:
         optional = argument.is_optional and argument.nargs is None
-        details["type"] = argument.type | None if optional else argument.type
+        details["type"] = argument.kind | None if optional else argument.kind
     if argument.required:
         details["required"] = True
     return {name: value for name, value in details.items() if value is not None}
+
+
+def _check_config(given: Sequence[str]) -> None:
+    for option, path in pairwise(given):
+        if option == "--config" and not Path(path).is_file():
+            raise FileError(f"--config: there is no file {path}")
 
 
 def _where_help_is(commands: Sequence[Command | Group], given: Sequence[str]) -> str:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from orbitgp.cli.codes import DONE
 from orbitgp.cli.command import RUN, Argument, Command
 from orbitgp.cli.output import Output
-from orbitgp.cli.reading import DATA, as_fitted
+from orbitgp.cli.reading import DATA, as_fitted, is_table, read_unlabelled
 from orbitgp.cli.refusals import refusals
 from orbitgp.cli.runs import load_run
 from orbitgp.cli.schemas import PredictRecord, Task
-from orbitgp.errors import InputError
+from orbitgp.errors import FileError, InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,17 +28,20 @@ OUT = Argument("--out", ".csv or .npz; CSV on stdout if not given", path=True)
 
 def run(options: Mapping[str, Any], output: Output) -> int:
     """`orbitgp predict`."""
-    from orbitgp.data.sources import read_inputs
-
     out = None if options["out"] is None else Path(options["out"])
     if out is not None and out.suffix not in (".csv", ".npz"):
         raise InputError(f"--out must end with .csv or .npz; got {out.name!r}")
     folder = Path(options["run"])
     estimator = load_run(folder)
-    target, size = as_fitted(folder, options["target"], options["image_size"])
-    x = read_inputs(options["data"], split=options["split"], target=target, image_size=size)
-    with refusals():
-        predictions = predict(estimator, x)
+    target, size = as_fitted(folder, options["data"], options["target"], options["image_size"])
+    try:
+        x = read_unlabelled(options["data"], options["split"], target, size)
+        with refusals():
+            predictions = predict(estimator, x)
+    except (InputError, FileError) as error:
+        if target is None and is_table(options["data"]):
+            raise type(error)(f"{error}; if a column holds labels, name it by --target") from None
+        raise
     if out is not None:
         write(predictions, out)
     record: PredictRecord = {

@@ -43,7 +43,7 @@ def _add_commands(
 
 
 def _details(argument: Argument) -> Mapping[str, Any]:
-    if argument.type is bool:
+    if argument.kind is bool:
         return {"action": "store_true", "help": argument.help}
     shown = "" if argument.default in (None, []) else f" (default: {argument.default})"
     shown = " (required)" if argument.required else shown
