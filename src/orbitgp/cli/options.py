@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from orbitgp.errors import FileError
 from orbitgp.training.settings import TrainingSettings
@@ -28,7 +28,7 @@ class FitOptions:
     settings: TrainingSettings
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
+    def of(cls, values: Mapping[str, Any]) -> "FitOptions":
         """From what was parsed, or read from a file."""
         given = {field.name: values[field.name] for field in fields(cls)}
         size = given["image_size"]
@@ -36,7 +36,7 @@ class FitOptions:
         given["settings"] = TrainingSettings(**given["settings"])
         return cls(**given)
 
-    def anywhere(self) -> Self:
+    def anywhere(self) -> "FitOptions":
         """The same from whatever folder it is run: paths are made absolute."""
         place = Path(self.data)
         return replace(self, data=str(place.resolve())) if place.exists() else self
