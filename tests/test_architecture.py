@@ -21,6 +21,7 @@ LAYERS = [
     {"blueprints", "training"},
     {"estimators"},
     {"files", "scores"},
+    {"reports"},
     {"__init__"},
     {"cli"},
     {"__main__"},

@@ -122,7 +122,7 @@ class InvariantGPEstimator(BaseEstimator):
         run = self._run(starts, x, y, likelihood, variance, largest, generator)
         outcome = run.finish(callback, folder.checkpoint)
         self._take(outcome, generator)
-        folder.keep_examples(x, y, raw)
+        folder.close(x, y, raw)
         if folder.model_path is not None:
             write_fitted(self, folder.model_path)
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from orbitgp.blueprints import orbit_config
 from orbitgp.errors import FileError, InputError
 from orbitgp.orbits.base import Orbit
-from orbitgp.sealed import write_atomically, write_sealed
+from orbitgp.sealed import MALFORMED, read_sealed, write_atomically, write_sealed
 from orbitgp.training.callbacks import Callback, JsonlLog
 from orbitgp.training.checkpoint import Checkpoint, FileCheckpoint
 
@@ -29,6 +29,9 @@ EXAMPLES = "orbitgp examples"
 """Form of the file with examples: tensor "inputs" [n, *event], and n labels as JSON."""
 
 MAX_EXAMPLES = 12
+RESUMED = "the run goes on where it stood"
+ENDED = "the evidence has been weighed"
+"""What the log says when a run is gone on with, and when it ends."""
 
 
 class NoFolder:
@@ -43,8 +46,8 @@ class NoFolder:
         del estimator, data
         return seed
 
-    def keep_examples(self, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
-        """Nothing."""
+    def close(self, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
+        """Nothing is left."""
 
 
 class RunFolder(NoFolder):
@@ -80,7 +83,7 @@ class RunFolder(NoFolder):
                 f"{self.path} holds another run, with different {', '.join(different)}; choose "
                 "another folder, or delete this one to start again"
             )
-        self.log.announced("the run goes on where it stood")
+        self.log.announced(RESUMED)
         if found.get("versions") != _versions():
             message = (
                 f"the run began with {found.get('versions')} and goes on with {_versions()}: it "
@@ -90,8 +93,8 @@ class RunFolder(NoFolder):
             warnings.warn(message, UserWarning, stacklevel=2)
         return int(found["seed"])
 
-    def keep_examples(self, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
-        """Some inputs as the model sees them, with their labels as the user gave them."""
+    def close(self, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
+        """Leave some inputs as the model sees them, with labels as given, and the time."""
         chosen = example_rows(y)
         labels = [
             label if isinstance(label, int | float | str | list) else str(label)
@@ -99,6 +102,22 @@ class RunFolder(NoFolder):
         ]
         tensors = {"inputs": x[torch.tensor(chosen)]}
         write_sealed(self.path / "examples.safetensors", EXAMPLES, tensors, {"labels": labels})
+        self.log.announced(ENDED)
+
+
+def read_examples(path: Path) -> tuple[Tensor, list[Any]]:
+    """Inputs and labels that a run kept."""
+    _, tensors, config = read_sealed(path, EXAMPLES)
+    try:
+        inputs, labels = tensors["inputs"], list(config["labels"])
+        fits = inputs.ndim >= 2 and inputs.is_floating_point() and bool(inputs.isfinite().all())
+        if len(labels) != len(inputs) or not fits:
+            raise ValueError(f"{len(labels)} labels for inputs of shape {list(inputs.shape)}")
+    except MALFORMED as error:
+        raise FileError(
+            f"{path} does not hold the examples of a run ({type(error).__name__}: {error})"
+        ) from None
+    return inputs, labels
 
 
 def example_rows(y: Tensor) -> list[int]:
