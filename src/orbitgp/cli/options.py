@@ -38,8 +38,11 @@ class FitOptions:
 
     def anywhere(self) -> "FitOptions":
         """The same from whatever folder it is run: paths are made absolute."""
-        place = Path(self.data)
-        return replace(self, data=str(place.resolve())) if place.exists() else self
+        from orbitgp.data.named import names
+
+        if self.data in names():  # which comes before a folder that happens to be called so
+            return self
+        return replace(self, data=str(Path(self.data).expanduser().resolve()))
 
 
 def write_options(options: FitOptions, run: Path) -> None:
