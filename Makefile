@@ -9,7 +9,7 @@ SOURCES := src tests experiments benchmarks docs
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet -e ".[plots,botorch,tensorboard,mlflow,test,dev]"
+	$(BIN)/python -m pip install --quiet -e ".[completion,plots,botorch,tensorboard,mlflow,test,dev]"
 
 check: lint types test
 

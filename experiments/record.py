@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import orbitgp
@@ -27,11 +26,3 @@ def record(folder: Path, name: str, command: str, seed: int, values: dict[str, A
     path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     print(f"wrote {path}")
     return path
-
-
-def calibration_error(probabilities: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
-    """ECE: how far confidence and frequency of being right lie apart, averaged over bins."""
-    confidence = probabilities.max(1)
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [abs((confidence - right)[place == b].sum()) for b in range(bins)]
-    return float(sum(gaps) / len(right))

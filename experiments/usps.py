@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.record import RESULTS, calibration_error, record
+from experiments.record import RESULTS, record
 from orbitgp import InvariantGPClassifier
 from orbitgp.data.named import load_named
+from orbitgp.scores import calibration_error
 
 
 def main() -> None:

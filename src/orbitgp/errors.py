@@ -1,7 +1,5 @@
 """Errors raised on purpose: each names what was given, what was expected and what to do."""
 
-import torch
-
 
 class OrbitGPError(Exception):
     """Base of every error that orbitgp raises on purpose."""
@@ -21,6 +19,8 @@ class NumericalError(OrbitGPError, ArithmeticError):
 
 def refuse_second_derivatives() -> None:
     """Called in a hand-written gradient, which autograd cannot differentiate once more."""
+    import torch  # here, since errors are also those of commands that need no torch
+
     if torch.is_grad_enabled():
         raise OrbitGPError(
             "second derivatives (create_graph=True) do not go through orbitgp's own gradients; for "

@@ -8,7 +8,9 @@ import torch
 
 import orbitgp
 from orbitgp import FileError, InputError, InvariantGPClassifier, InvariantGPRegressor
-from orbitgp.training.callbacks import Callback
+from orbitgp.estimators.folder import example_rows
+from orbitgp.sealed import read_sealed
+from orbitgp.training.callbacks import Callback, evaluations_from
 from tests.files.crash import SETTINGS, bars, crash_test
 
 # thirty images are not always enough to learn from, and an estimator says so
@@ -38,7 +40,8 @@ def test_a_run_is_read_back_when_it_is_finished(tmp_path):
     images, labels = bars(30)
     first = classifier(run=tmp_path / "run").fit(images, labels)
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
-        *("settings.json", "log.jsonl", "checkpoint.safetensors", "model.safetensors")
+        *("settings.json", "log.jsonl", "checkpoint.safetensors", "model.safetensors"),
+        "examples.safetensors",
     }
     again, loaded = classifier(run=tmp_path / "run"), orbitgp.load(tmp_path / "run")
     stopped = Stop(1)
@@ -200,3 +203,36 @@ def test_files_of_others_are_left_alone(tmp_path):
     classifier(run=tmp_path).fit(*bars(30))
     assert (tmp_path / "mine.tmp").exists()
     assert not leftover.exists()
+
+
+def test_examples_are_spread_over_the_classes():
+    codes = torch.tensor([0, 0, 0, 2, 2, 1, 0])
+    assert example_rows(codes) == [0, 1, 2, 6, 5, 3, 4]
+    many = torch.arange(100) % 25
+    assert example_rows(many) == [place * 25 // 12 for place in range(12)]
+    assert len(example_rows(torch.arange(100) % 10)) == 10
+    assert example_rows(torch.zeros(40, 2)) == list(range(12))
+
+
+def test_a_run_keeps_examples_and_ranges(tmp_path):
+    images, labels = bars(30)
+    names = np.array(["lying", "standing", "spot"])[labels]
+    model = classifier(run=tmp_path).fit(3 * images, names)
+    _, tensors, config = read_sealed(tmp_path / "examples.safetensors", "orbitgp examples")
+    assert config["labels"] == ["lying"] * 4 + ["spot"] * 4 + ["standing"] * 4
+    rows = example_rows(torch.from_numpy(np.unique(names, return_inverse=True)[1]))
+    scaled = torch.from_numpy(images[rows] / images.max()).float()
+    torch.testing.assert_close(tensors["inputs"], scaled)
+    assert set(model.evidence_curve_[-1].ranges) == set(model.orbit_.learned_ranges())
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    first = next(row for row in logged if row["event"] == "evaluated")
+    assert first["ranges"]["rotation (°)"] == pytest.approx([-2.865, 2.865], abs=1e-3)
+    assert orbitgp.load(tmp_path).evidence_curve_ == model.evidence_curve_
+
+
+def test_ranges_of_a_curve_are_checked():
+    row = {"step": 1, "elbo": 2.0, "standard_error": 0.1, "learned": ""}
+    assert evaluations_from([row])[0].ranges == {}
+    for ranges in ({"a": [1]}, {"a": ["1", 2]}, [1, 2]):
+        with pytest.raises((TypeError, ValueError, AttributeError)):
+            evaluations_from([{**row, "ranges": ranges}])

@@ -333,3 +333,32 @@ def test_composition_applies_the_first_first(generator):
 def test_bad_arguments_say_what_to_do(make, message, generator):
     with pytest.raises(InputError, match=message):
         make(generator)
+
+
+def test_learned_ranges_are_those_in_the_words():
+    scale, degrees = math.log(2), math.radians(10)
+    low = [-degrees, -scale, -0.1, -0.2, -0.3, -0.4]
+    ranges = Affine(low, [degrees, scale, 0.1, 0.2, 0.3, 0.5]).learned_ranges()
+    assert ranges == {
+        "rotation (°)": pytest.approx((-10, 10)),
+        "x-scale (×)": pytest.approx((0.5, 2)),
+        "y-scale (×)": pytest.approx((math.exp(-0.1), math.exp(0.1))),
+        "shear": pytest.approx((-0.2, 0.2)),
+        "x-shift (% of width)": pytest.approx((-15, 15)),
+        "y-shift (% of height)": pytest.approx((-20, 25)),
+    }
+    noise = GaussianNoise(torch.tensor([0.1, 0.3]), event_shape=(2,))
+    assert noise.learned_ranges() == {"scale of noise": pytest.approx((0.1, 0.3))}
+    function = FunctionOrbit(brighten, UniformRange([-1, -2], [3, 4]), names=["gain", "offset"])
+    assert function.learned_ranges() == {
+        "gain": pytest.approx((-1, 3)),
+        "offset": pytest.approx((-2, 4)),
+    }
+
+
+def test_learned_ranges_of_parts_keep_apart():
+    turns = [Rotation(-math.radians(degrees), 0.5) for degrees in (10, 20)]
+    for parts in ((*turns, Mirror()), (Mirror(), *turns)):
+        lows = [ends[0] for ends in compose(*parts).learned_ranges().values()]
+        assert lows == pytest.approx([-10, -20])
+    assert compose(Mirror(), QuarterTurns()).learned_ranges() == {}

@@ -2,12 +2,12 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from orbitgp.data.idx import read_idx
+from orbitgp.data.labelled import LabelledData
 from orbitgp.data.npz import read_npz
 from orbitgp.errors import FileError, InputError
 
@@ -23,16 +23,6 @@ SOURCES = {
     "ucr": "series of the UCR archive (Dau et al. 2018), one npz each",
     "qm7": "geometries and energies of QM7 (qmlcode/qml)",
 }
-
-
-@dataclass(frozen=True)
-class LabelledData:
-    """Inputs with their labels, and those kept for testing where a set has its own."""
-
-    x: np.ndarray
-    y: np.ndarray
-    x_test: np.ndarray | None = None
-    y_test: np.ndarray | None = None
 
 
 def data_folder() -> Path:

@@ -170,7 +170,7 @@ class InvariantGPEstimator(BaseEstimator):
         )
         outcome = run.finish(callback, folder.checkpoint)
         self._take(outcome, generator)
-        folder.finish(self)
+        folder.finish(self, x, y, raw)
 
     def _run(
         self,

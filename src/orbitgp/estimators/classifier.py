@@ -59,9 +59,10 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
-        return validate_data(
+        X, y = validate_data(
             self, X, y, dtype=(np.float64, np.float32), allow_nd=True, ensure_min_samples=2
         )
+        return X, y
 
     def _fit_classes(
         self, X: np.ndarray, y: np.ndarray, whole: Whole | None

@@ -1,4 +1,8 @@
-"""A run is a folder: settings.json, log.jsonl, checkpoint.safetensors, model.safetensors."""
+"""A run is a folder: settings.json, log.jsonl and sealed files.
+
+checkpoint.safetensors is where a killed run goes on, model.safetensors what it learned, and
+examples.safetensors some of the inputs that it learned from, for reports.
+"""
 
 import hashlib
 import json
@@ -10,17 +14,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from orbitgp.errors import FileError, InputError
 from orbitgp.estimators.archive import write_fitted
 from orbitgp.estimators.parameters import parameters_of
-from orbitgp.sealed import read_bytes, write_atomically
+from orbitgp.sealed import MALFORMED, read_bytes, read_sealed, write_atomically, write_sealed
 from orbitgp.training.callbacks import Callback, JsonlLog
 from orbitgp.training.checkpoint import Checkpoint, FileCheckpoint
 from orbitgp.training.group import ALONE, Group
 
 VERSION = 1
+EXAMPLES = "orbitgp examples"
+"""Form of the file with examples: tensor "inputs" [n, *event], and n labels as JSON."""
+
+MAX_EXAMPLES = 12
+RESUMED = "the run goes on where it stood"
+ENDED = "the evidence has been weighed"
+"""What the log says when a run is gone on with, and when it ends."""
 
 
 class NoFolder:
@@ -38,8 +49,8 @@ class NoFolder:
         """The file of a model that was finished before; nothing."""
         return b""
 
-    def finish(self, estimator: Any) -> None:
-        """Keep what was fitted."""
+    def finish(self, estimator: Any, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
+        """Nothing is left."""
 
 
 class RunFolder(NoFolder):
@@ -59,11 +70,6 @@ class RunFolder(NoFolder):
         here = self.group.rank == 0 and self.model_path.exists()
         return self.group.bytes_from(0, read_bytes(self.model_path) if here else b"")
 
-    def finish(self, estimator: Any) -> None:
-        """Keep what was fitted."""
-        if self.group.rank == 0:
-            write_fitted(estimator, self.model_path)
-
     def open(self, estimator: Any, data: str, seed: int) -> int:
         """Begin, or go on; returns the seed that the run began with."""
         asked = {
@@ -79,7 +85,7 @@ class RunFolder(NoFolder):
             text = json.dumps(record, indent=2, ensure_ascii=False)
             write_atomically(path, text.encode())
             return seed
-        found = _read(path)
+        found = read_settings(path)
         different = [name for name in asked if found.get(name) != asked[name]]
         if not isinstance(estimator.random_state, int) and estimator.random_state is not None:
             different += ["seed"] * (found.get("seed") != seed)
@@ -88,7 +94,7 @@ class RunFolder(NoFolder):
                 f"{self.path} holds another run, with different {', '.join(different)}; choose "
                 "another folder, or delete this one to start again"
             )
-        self.log.announced("the run goes on where it stood")
+        self.log.announced(RESUMED)
         if found.get("versions") != _versions():
             message = (
                 f"the run began with {found.get('versions')} and goes on with {_versions()}: it "
@@ -97,6 +103,46 @@ class RunFolder(NoFolder):
             self.log.warned(message)
             warnings.warn(message, UserWarning, stacklevel=2)
         return int(found["seed"])
+
+    def finish(self, estimator: Any, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
+        """Leave what was fitted, and some inputs as the model sees them with labels as given."""
+        if self.group.rank > 0:
+            return
+        chosen = example_rows(y)
+        labels = [
+            label if isinstance(label, int | float | str | list) else str(label)
+            for label in raw[chosen].tolist()
+        ]
+        tensors = {"inputs": x[torch.tensor(chosen)]}
+        write_sealed(self.path / "examples.safetensors", EXAMPLES, tensors, {"labels": labels})
+        self.log.announced(ENDED)
+        write_fitted(estimator, self.model_path)
+
+
+def read_examples(path: Path) -> tuple[Tensor, list[Any]]:
+    """Inputs and labels that a run kept."""
+    _, tensors, config = read_sealed(path, EXAMPLES)
+    try:
+        inputs, labels = tensors["inputs"], list(config["labels"])
+        fits = inputs.ndim >= 2 and inputs.is_floating_point() and bool(inputs.isfinite().all())
+        if len(labels) != len(inputs) or not fits:
+            raise ValueError(f"{len(labels)} labels for inputs of shape {list(inputs.shape)}")
+    except MALFORMED as error:
+        raise FileError(
+            f"{path} does not hold the examples of a run ({type(error).__name__}: {error})"
+        ) from None
+    return inputs, labels
+
+
+def example_rows(y: Tensor) -> list[int]:
+    """The first rows, as many of each class; of more classes than fit, an even choice."""
+    if y.is_floating_point():
+        return list(range(min(MAX_EXAMPLES, len(y))))
+    classes = y.unique().tolist()
+    shown = min(len(classes), MAX_EXAMPLES)
+    classes = [classes[place * len(classes) // shown] for place in range(shown)]
+    each = MAX_EXAMPLES // shown
+    return [row for c in classes for row in (y == c).nonzero().flatten()[:each].tolist()]
 
 
 def digest_of(*arrays: np.ndarray) -> str:
@@ -116,7 +162,8 @@ def _digest_of_parts(*parts: object) -> str:
     return digest_of(*states)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """What a run was asked to do, if the file is one of ours."""
     try:
         found = json.loads(path.read_bytes())
         int(found["seed"])

@@ -51,7 +51,7 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
-        return validate_data(
+        X, y = validate_data(
             self,
             X,
             y,
@@ -61,6 +61,7 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
             multi_output=True,
             y_numeric=True,
         )
+        return X, y
 
     def _fit_targets(
         self, X: np.ndarray, y: np.ndarray, spread: np.ndarray, whole: Whole | None

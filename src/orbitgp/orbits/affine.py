@@ -13,6 +13,14 @@ from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import Ends, Flags, UniformRange
 from orbitgp.orbits.warp import affine_matrix, warp
 
+UNITS = {
+    "rotation": " (°)",
+    "x-scale": " (×)",
+    "y-scale": " (×)",
+    "x-shift": " (% of width)",
+    "y-shift": " (% of height)",
+}
+
 
 class Affine(Orbit):
     """x_a = x turned, scaled, sheared and shifted by φ ~ Unif(φ_min, φ_max), six parameters.
@@ -55,6 +63,10 @@ class Affine(Orbit):
         low, high = self.ranges.low.tolist(), self.ranges.high.tolist()
         rows = zip(self.names, low, high, strict=True)
         return ", ".join(f"{name} {_words(name, a)} … {_words(name, b)}" for name, a, b in rows)
+
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """In degrees, factors and percentages."""
+        return _in_units(self.names, self.ranges)
 
 
 class Rotation(Orbit):
@@ -104,6 +116,10 @@ class Rotation(Orbit):
         low, high = self.ranges.low.item(), self.ranges.high.item()
         return f"rotation {_words('rotation', low)} … {_words('rotation', high)}"
 
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """In degrees."""
+        return _in_units(("rotation",), self.ranges)
+
 
 def _six(ends: Ends) -> Sequence[float]:
     six = list(ends) if isinstance(ends, Sequence) else [ends] * 6
@@ -114,14 +130,31 @@ def _six(ends: Ends) -> Sequence[float]:
     return six
 
 
-def _words(name: str, value: float) -> str:
+def _in_unit(name: str, value: float) -> float:
     """One end of a range in the unit that people use for it."""
     if name == "rotation":
-        text = f"{math.degrees(value):+.0f}°"
+        return math.degrees(value)
+    if name.endswith("scale"):
+        return math.exp(value)
+    return 50 * value if name.endswith("shift") else value
+
+
+def _in_units(names: Sequence[str], ranges: UniformRange) -> dict[str, tuple[float, float]]:
+    rows = zip(names, ranges.low.tolist(), ranges.high.tolist(), strict=True)
+    return {
+        name + UNITS.get(name, ""): (_in_unit(name, a), _in_unit(name, b)) for name, a, b in rows
+    }
+
+
+def _words(name: str, value: float) -> str:
+    """One end of a range with its unit."""
+    number = _in_unit(name, value)
+    if name == "rotation":
+        text = f"{number:+.0f}°"
     elif name.endswith("scale"):
-        text = f"×{math.exp(value):.2f}"
+        text = f"×{number:.2f}"
     elif name.endswith("shift"):
-        text = f"{50 * value:+.1f}%"
+        text = f"{number:+.1f}%"
     else:
-        text = f"{value:+.2f}"
+        text = f"{number:+.2f}"
     return text.replace("-", "−")

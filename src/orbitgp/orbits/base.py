@@ -70,6 +70,10 @@ class Orbit(nn.Module, ABC):
     def describe(self) -> str:
         """What has been learned, in words."""
 
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """The ends of each range by its name, in the unit that the name gives; {} without any."""
+        return {}
+
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
     ) -> Float[Tensor, "N S K"]:

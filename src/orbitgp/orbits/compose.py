@@ -58,6 +58,10 @@ class Composition(Orbit):
         """In words."""
         return ", then ".join(part.describe() for part in _parts(self))
 
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """Those of all parts."""
+        return _all_ranges(_parts(self))
+
 
 class FiniteComposition(FiniteOrbit):
     """Every point of one finite orbit moved to every point of the next: P = P₁ P₂ …"""
@@ -82,9 +86,22 @@ class FiniteComposition(FiniteOrbit):
         """In words."""
         return ", then ".join(part.describe() for part in _parts(self))
 
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """Those of all parts."""
+        return _all_ranges(_parts(self))
+
 
 def _parts(composition: Composition | FiniteComposition) -> list[Orbit]:
     return [part for part in composition.orbits if isinstance(part, Orbit)]
+
+
+def _all_ranges(parts: Sequence[Orbit]) -> dict[str, tuple[float, float]]:
+    """Side by side; a name that was there before is told apart by the place of its part."""
+    together: dict[str, tuple[float, float]] = {}
+    for place, part in enumerate(parts, 1):
+        for name, ends in part.learned_ranges().items():
+            together[f"{name}, part {place}" if name in together else name] = ends
+    return together
 
 
 def _in_turn(parts: Sequence[Orbit], x: Tensor, noises: Sequence[Tensor]) -> Tensor:

@@ -72,3 +72,8 @@ class FunctionOrbit(Orbit):
         rows = zip(self.names, self.ranges.low.tolist(), self.ranges.high.tolist(), strict=True)
         words = ", ".join(f"{name} {low:+.3g} … {high:+.3g}" for name, low, high in rows)
         return words.replace("-", "−")
+
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """By the names given, in the unit of the function's parameters."""
+        ends = zip(self.ranges.low.tolist(), self.ranges.high.tolist(), strict=True)
+        return dict(zip(self.names, ends, strict=True))

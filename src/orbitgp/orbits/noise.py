@@ -67,3 +67,7 @@ class GaussianNoise(Orbit):
         """In words."""
         low, high = self.scale.min().item(), self.scale.max().item()
         return f"noise ±{low:.3g}" if low == high else f"noise ±{low:.3g} … ±{high:.3g}"
+
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """The smallest and the largest scale, which are the same if there is one."""
+        return {"scale of noise": (self.scale.min().item(), self.scale.max().item())}

@@ -1,4 +1,1 @@
-"""Moving a model's parameters."""
-
-from orbitgp.training.updates import GradientUpdate as GradientUpdate
-from orbitgp.training.updates import NaturalUpdate as NaturalUpdate
+"""Moving a model's parameters; the settings alone need no torch."""

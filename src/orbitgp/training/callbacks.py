@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ class Evaluation:
     elbo: float
     standard_error: float
     learned: str
+    ranges: dict[str, list[float]] = field(default_factory=dict)
 
 
 def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
@@ -28,6 +29,10 @@ def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
         numbers = (point.step, point.elbo, point.standard_error)
         if not all(isinstance(number, int | float) for number in numbers):
             raise TypeError(f"a point of the curve is {point}")
+        for ends in point.ranges.values():
+            low, high = ends
+            if not isinstance(low, int | float) or not isinstance(high, int | float):
+                raise TypeError(f"a range of the curve is {ends!r:.80}")
     return curve
 
 

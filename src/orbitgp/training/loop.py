@@ -204,8 +204,9 @@ class Training:
         """Evaluate, keep the model if it is the best so far, and tell if the bound fell clearly."""
         pointwise, value = self._elbo_now()
         error = _standard_error(pointwise, self.num_data)
-        learned = self.model.orbit.describe()
-        self.curve.append(Evaluation(self.step, value, error, learned))
+        orbit = self.model.orbit
+        ranges = {name: list(ends) for name, ends in orbit.learned_ranges().items()}
+        self.curve.append(Evaluation(self.step, value, error, orbit.describe(), ranges))
         callback.evaluated(self.curve[-1])
         if not math.isfinite(value):
             return True

@@ -1,0 +1,174 @@
+"""`orbitgp fit`: read data, learn, test, and leave a folder with all of it."""
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from orbitgp.cli.codes import DONE
+from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.learned import learned_part, learned_rows, scores_part, scores_text
+from orbitgp.cli.options import FitOptions, write_options
+from orbitgp.cli.output import Output, table
+from orbitgp.cli.processes import Place, launched
+from orbitgp.cli.reading import DATA, read_labelled
+from orbitgp.cli.refusals import refusals
+from orbitgp.cli.schemas import FitRecord, ScoresPart
+from orbitgp.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from orbitgp.cli.task import Decision
+    from orbitgp.data.labelled import LabelledData
+
+ORBITS = ("none", "affine", "rotation", "mirror", "quarter-turns", "dihedral")
+
+SETTINGS = {
+    "max_steps": "steps of training, at most",
+    "batch_size": "inputs of a step",
+    "num_samples": "orbit samples of an input in a step; even",
+    "fit_size": "inputs that q(u) is solved on during training",
+    "fit_samples": "orbit samples of an input in such a solve",
+    "refresh_every": "steps from one solve to the next",
+    "evaluate_every": "steps from one evaluation (and checkpoint) to the next",
+    "evaluation_size": "inputs that the bound is evaluated on",
+    "learning_rate": "step size of Adam",
+    "patience": "evaluations without progress before the step size is cut",
+}
+
+ARGUMENTS = (
+    *DATA,
+    Argument("--out", "folder of the run", required=True, path=True),
+    Argument("--orbit", "changes to learn from", choices=ORBITS, default="none"),
+    Argument(
+        "--task",
+        "auto decides by the labels",
+        choices=("auto", "classification", "regression"),
+        default="auto",
+    ),
+    Argument("--num_inducing", "inducing variables; as many as the budget allows", int),
+    Argument("--budget_seconds", "for the last solve, roughly", float, 60.0),
+    Argument("--seed", "of all random draws", int, 0),
+    *(
+        Argument(
+            f"--settings.{field.name}",
+            SETTINGS[field.name],
+            int if field.type is int else float,
+            field.default,
+            metavar=field.name.upper(),
+        )
+        for field in fields(TrainingSettings)
+    ),
+)
+
+State = Literal["fitted", "resumed", "read back"]
+
+
+def run(options: Mapping[str, Any], output: Output) -> int:
+    """`orbitgp fit`."""
+    return carry_out(FitOptions.of(options), Path(options["out"]), output)
+
+
+def carry_out(options: FitOptions, run: Path, output: Output) -> int:
+    """All steps of a fit, new or gone on with; the first of several processes speaks for all."""
+    with launched(output) as place:
+        heard = replace(output, quiet=place.rank > 0)
+        return _carry_out(options, run, heard, place)
+
+
+def _carry_out(options: FitOptions, run: Path, output: Output, place: Place) -> int:
+    from orbitgp.cli.task import decide
+
+    start = time.perf_counter()
+    data = read_labelled(options.data, options.target, options.image_size)
+    decision = decide(data.y, options.task)
+    output.say(f"{decision.task}: {decision.reason}")
+    state = state_of(run)
+    try:
+        estimator = fitted(options, run, data, decision, output)
+        if place.rank > 0:
+            return DONE
+        write_options(options, run)  # a run that was read back took no step
+        scores = tested(estimator, data, run)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(interruption(run)) from None
+    record: FitRecord = {
+        "schema": "orbitgp.fit/1",
+        "run": str(run),
+        "state": state,
+        **learned_part(estimator),
+        "task_reason": decision.reason,
+        "num_data": len(data.x),
+        "processes": place.size,
+        "test": scores,
+        "seconds": round(time.perf_counter() - start, 3),
+        "warnings": output.warned,
+    }
+    output.show(record, summary(record))
+    return DONE
+
+
+def state_of(run: Path) -> State:
+    """What a fit into this folder will be, if the folder is of the same run."""
+    if (run / "model.safetensors").exists():
+        return "read back"
+    return "resumed" if (run / "settings.json").exists() else "fitted"
+
+
+def fitted(
+    options: FitOptions, run: Path, data: "LabelledData", decision: "Decision", output: Output
+) -> Any:
+    """The fitted estimator; its folder holds all that is needed to go on."""
+    from orbitgp.cli.hearing import Hearing
+    from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
+
+    kinds = {"classification": InvariantGPClassifier, "regression": InvariantGPRegressor}
+    estimator = kinds[decision.task](
+        options.orbit,
+        num_inducing=options.num_inducing,
+        budget_seconds=options.budget_seconds,
+        settings=options.settings,
+        run=run,
+        callbacks=[Hearing(options, run, output)],
+        random_state=options.seed,
+        verbose=sys.stderr.isatty(),
+    )
+    with refusals():
+        estimator.fit(data.x, data.y)
+    return estimator
+
+
+def tested(estimator: Any, data: "LabelledData", run: Path) -> ScoresPart | None:
+    """Scores on the source's own test part, if it has one, kept in the folder."""
+    from orbitgp.scores import evaluate, write_test
+
+    if data.x_test is None or data.y_test is None:
+        return None
+    with refusals():
+        result = evaluate(estimator, data.x_test, data.y_test)
+    write_test(result, run / "test.safetensors")
+    return scores_part(result)
+
+
+def interruption(run: Path) -> str:
+    """What to do after Ctrl-C."""
+    if (run / "command.json").exists():
+        return f"interrupted; `orbitgp resume {run}` goes on from the last checkpoint"
+    return "interrupted before the first step; run the same command again"
+
+
+def summary(record: FitRecord) -> str:
+    """The result for people."""
+    rows = learned_rows(record)
+    if record["test"] is not None:
+        rows["test"] = scores_text(record["test"])
+    work = f"{record['state']}, {record['num_data']:,} inputs"
+    shared = f", {record['processes']} processes" if record["processes"] > 1 else ""
+    rows["time"] = f"{record['seconds']:.1f} s ({work}{shared})"
+    rows["run"] = record["run"]
+    rows["next"] = f"orbitgp report {record['run']}"
+    return table(rows)
+
+
+FIT = Command("fit", "learn from data, into the folder of a run", ARGUMENTS, run, config=True)

@@ -1,0 +1,74 @@
+"""The options of a fit, and the file in a run folder that keeps them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from orbitgp.errors import FileError
+from orbitgp.training.settings import TrainingSettings
+
+COMMAND_FILE = "command.json"
+SCHEMA = "orbitgp.command/1"
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """All that decides what `orbitgp fit` does, besides the folder that it fits into."""
+
+    data: str
+    target: str | None
+    image_size: tuple[int, int] | None
+    task: str
+    orbit: str
+    num_inducing: int | None
+    budget_seconds: float
+    seed: int
+    settings: TrainingSettings
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "FitOptions":
+        """From what was parsed, or read from a file."""
+        given = {field.name: values[field.name] for field in fields(cls)}
+        size = given["image_size"]
+        given["image_size"] = None if size is None else (int(size[0]), int(size[1]))
+        given["settings"] = TrainingSettings(**given["settings"])
+        return cls(**given)
+
+    def anywhere(self) -> "FitOptions":
+        """The same from whatever folder it is run: paths are made absolute."""
+        from orbitgp.data.named import names
+
+        if self.data in names():  # which comes before a folder that happens to be called so
+            return self
+        return replace(self, data=str(Path(self.data).expanduser().resolve()))
+
+
+def write_options(options: FitOptions, run: Path) -> None:
+    """Keep the options, so that the folder alone is enough to go on."""
+    from orbitgp.sealed import write_atomically
+
+    record = {"schema": SCHEMA, "command": "fit", "options": asdict(options.anywhere())}
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    write_atomically(run / COMMAND_FILE, text.encode())
+
+
+def read_options(run: Path) -> FitOptions:
+    """What `write_options` kept."""
+    path = run / COMMAND_FILE
+    try:
+        record = json.loads(path.read_bytes())
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"schema {record['schema']!r:.40}; expected {SCHEMA}")
+        return FitOptions.of(record["options"])
+    except FileNotFoundError:
+        raise FileError(
+            f"{run} has no {COMMAND_FILE}, so no step was taken there by `orbitgp fit`; run that "
+            "command again"
+        ) from None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise FileError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); run `orbitgp fit` again "
+            "with the same options"
+        ) from None

@@ -1,0 +1,156 @@
+"""What each command prints with --json.
+
+`schema` names the form and its version: keys may be added within a version, but none is removed or
+changes its meaning. Numbers that are not finite are null.
+"""
+
+from typing import Literal, TypedDict
+
+Task = Literal["classification", "regression"]
+Label = str | int | float | bool
+Ranges = dict[str, list[float | None]]
+Metrics = dict[str, float | None]
+
+
+class ErrorPart(TypedDict):
+    """`kind` is the name of the error, as in orbitgp.errors."""
+
+    kind: str
+    message: str
+    exit_code: int
+
+
+class ErrorRecord(TypedDict):
+    """Any command that ends with an exit code above 1."""
+
+    schema: Literal["orbitgp.error/1"]
+    error: ErrorPart
+
+
+class ScoresPart(TypedDict):
+    """Metrics as in `orbitgp.scores`: error is a fraction, nll is in nats."""
+
+    num_data: int
+    metrics: Metrics
+
+
+class LearnedPart(TypedDict):
+    """What a fitted model found; evidence in nats."""
+
+    task: Task
+    classes: list[Label] | None
+    learned: str
+    ranges: Ranges
+    evidence: float | None
+    evidence_error: float | None
+    steps: int
+    stopped: str
+    num_inducing: int
+
+
+class FitRecord(LearnedPart):
+    """fit and resume."""
+
+    schema: Literal["orbitgp.fit/1"]
+    run: str
+    state: Literal["fitted", "resumed", "read back"]
+    task_reason: str
+    num_data: int
+    processes: int
+    test: ScoresPart | None
+    seconds: float
+    warnings: list[str]
+
+
+class EvaluateRecord(ScoresPart):
+    """evaluate; `test_file` is null for a model that is not in a run folder."""
+
+    schema: Literal["orbitgp.evaluate/1"]
+    run: str
+    data: str
+    part: Literal["test", "train", "all"]
+    task: Task
+    test_file: str | None
+
+
+class PredictRecord(TypedDict):
+    """predict; `columns` and `rows` are null when they were written to `out`."""
+
+    schema: Literal["orbitgp.predict/1"]
+    run: str
+    data: str
+    task: Task
+    num_data: int
+    out: str | None
+    columns: list[str] | None
+    rows: list[list[Label | None]] | None
+
+
+class ProgressPart(TypedDict):
+    """Where an unfinished run stands, by its log; evidence is that of the newest evaluation."""
+
+    step: int
+    evidence: float | None
+    learned: str
+
+
+class DescribeRecord(TypedDict):
+    """describe; an unfinished run has `progress` (null before its first evaluation), no `model`."""
+
+    schema: Literal["orbitgp.describe/1"]
+    run: str
+    state: Literal["finished", "unfinished"]
+    model: LearnedPart | None
+    progress: ProgressPart | None
+    test: ScoresPart | None
+    files: list[str]
+
+
+class ReportRecord(TypedDict):
+    """report."""
+
+    schema: Literal["orbitgp.report/1"]
+    run: str
+    report: str
+
+
+class CompletionRecord(TypedDict):
+    """completion."""
+
+    schema: Literal["orbitgp.completion/1"]
+    shell: str
+    script: str
+
+
+class SetPart(TypedDict):
+    """A named set; `bytes` is what its files take on the disk."""
+
+    name: str
+    state: Literal["present", "missing"]
+    bytes: int
+    files: list[str]
+    source: str
+
+
+class DataListRecord(TypedDict):
+    """data list."""
+
+    schema: Literal["orbitgp.data-list/1"]
+    folder: str
+    sets: list[SetPart]
+
+
+class CheckPart(TypedDict):
+    """`advice` says what to do, and is null if there is nothing to do."""
+
+    name: str
+    state: Literal["ok", "missing", "damaged"]
+    advice: str | None
+
+
+class DataCheckRecord(TypedDict):
+    """data check; exit code 1 unless every state is ok."""
+
+    schema: Literal["orbitgp.data-check/1"]
+    folder: str
+    sets: list[CheckPart]

@@ -1,0 +1,163 @@
+"""All that the folder of a run holds, read once."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from orbitgp.blueprints import GIVEN, fill, orbit_from
+from orbitgp.errors import FileError
+from orbitgp.estimators.folder import read_examples, read_settings
+from orbitgp.files import ESTIMATORS
+from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.names import NAMES, starting_orbits
+from orbitgp.reports.history import History, read_history
+from orbitgp.reports.pictures import Kind, kind_of
+from orbitgp.reports.words import Ends
+from orbitgp.scores import TestResult, read_test
+from orbitgp.sealed import MALFORMED, read_sealed, within
+from orbitgp.training.callbacks import Evaluation, evaluations_from
+
+FILES = {
+    "settings.json": "what was asked, and the versions it was asked of",
+    "log.jsonl": "what happened, a line each",
+    "checkpoint.safetensors": "where a run that was killed goes on",
+    "model.safetensors": "what was learned; read it with orbitgp.load",
+    "examples.safetensors": "some of the inputs, for this report",
+    "test.safetensors": "predictions for the test inputs",
+}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What the file of the model says; `orbit` is none if it needs code of the user's."""
+
+    evidence: float
+    evidence_error: float
+    num_steps: int
+    stopped: str
+    num_inducing: int
+    curve: tuple[Evaluation, ...]
+    orbit: Orbit | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run as it stands."""
+
+    folder: Path
+    settings: dict[str, Any]
+    history: History
+    fitted: Fitted | None
+    examples: tuple[Tensor, list[Any]] | None
+    test: TestResult | None
+
+    @property
+    def classifies(self) -> bool:
+        """Whether labels are classes."""
+        return self.settings.get("estimator") == "InvariantGPClassifier"
+
+    @property
+    def kind(self) -> Kind:
+        """What the inputs are."""
+        if self.examples is None:
+            return Kind.OTHER
+        return kind_of(tuple(self.examples[0].shape[1:]))
+
+    @property
+    def curve(self) -> tuple[Evaluation, ...]:
+        """Of the model, or as far as a run that is not finished has come."""
+        if self.fitted is not None:
+            return self.fitted.curve
+        return self.history.phases[-1].curve if self.history.phases else ()
+
+    @property
+    def learned(self) -> str:
+        """In the words of the orbit."""
+        if self.fitted is not None and self.fitted.orbit is not None:
+            return self.fitted.orbit.describe()
+        best = self.best
+        return "" if best is None else best.learned
+
+    @property
+    def ranges(self) -> Mapping[str, Ends]:
+        """The ends of what was learned."""
+        if self.fitted is not None and self.fitted.orbit is not None:
+            return self.fitted.orbit.learned_ranges()
+        best = self.best
+        return {} if best is None else {name: (a, b) for name, (a, b) in best.ranges.items()}
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether any end of a range was free to move."""
+        orbit = self.fitted and self.fitted.orbit
+        return orbit is None or any(part.requires_grad for part in orbit.parameters())
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The point of the curve with the most evidence."""
+        return max(self.curve, key=lambda point: point.elbo, default=None)
+
+    @property
+    def shift(self) -> float:
+        """What the bounds of the log lack: the log of a regression has standardised targets."""
+        logged = self.history.phases[-1].curve if self.history.phases else ()
+        known = {point.step: point.elbo for point in logged}
+        shifts = (p.elbo - known[p.step] for p in self.curve if p.step in known)
+        return next((shift for shift in shifts if math.isfinite(shift)), 0.0)
+
+    @property
+    def num_starts(self) -> int:
+        """How many starts the run screens."""
+        orbit = self.settings.get("parameters", {}).get("orbit")
+        return len(starting_orbits(orbit)) if orbit in NAMES else 1
+
+
+def read_record(folder: Path) -> Record:
+    """Of a folder that `fit` wrote, finished or not."""
+    settings = folder / "settings.json"
+    if not settings.is_file():
+        raise FileError(
+            f"{folder} is not the folder of a run: it has no settings.json; give the folder that "
+            "was passed as run=… to an estimator, or as --out to orbitgp fit"
+        )
+    examples, test = folder / "examples.safetensors", folder / "test.safetensors"
+    return Record(
+        folder=folder,
+        settings=read_settings(settings),
+        history=read_history(folder / "log.jsonl"),
+        fitted=_read_fitted(folder / "model.safetensors"),
+        examples=read_examples(examples) if examples.is_file() else None,
+        test=read_test(test) if test.is_file() else None,
+    )
+
+
+def _read_fitted(path: Path) -> Fitted | None:
+    if not path.is_file():
+        return None
+    kinds = [kind.__name__ for kind in ESTIMATORS]
+    _, tensors, config = read_sealed(path, *kinds)
+    try:
+        fitted, parts = config["fitted"], within(tensors, "model.orbit")
+        orbit = None  # an orbit with code of the user's is in no file
+        if config["model"]["orbit"] != GIVEN:
+            orbit = orbit_from(config["model"]["orbit"], parts)
+            fill(orbit, parts)
+        return Fitted(
+            evidence=float(fitted["evidence_"]),
+            evidence_error=float(fitted["evidence_error_"]),
+            num_steps=int(fitted["n_iter_"]),
+            stopped=str(fitted.get("stopped_", "")),
+            num_inducing=len(tensors["model.posterior.points"]),
+            curve=tuple(evaluations_from(config["curve"])),
+            orbit=orbit,
+        )
+    except FileError:
+        raise
+    except MALFORMED as error:
+        raise FileError(
+            f"{path} does not hold a fitted estimator ({type(error).__name__}: {error})"
+        ) from None

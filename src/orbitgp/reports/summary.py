@@ -1,0 +1,178 @@
+"""The head of a report: what was learned, in words and a few numbers."""
+
+from orbitgp.orbits.base import Identity
+from orbitgp.reports.pictures import Kind
+from orbitgp.reports.record import Fitted, Record
+from orbitgp.reports.words import (
+    duration,
+    number,
+    percent,
+    phrases,
+    safe,
+    short,
+    wilson,
+)
+from orbitgp.scores import TestResult
+
+
+def head(record: Record) -> str:
+    """Title, the finding in words, numbers, warnings."""
+    task = "classification" if record.classifies else "regression"
+    return (
+        f'<header><p class="eyebrow">orbitgp report · {task}</p>'
+        f"<h1>{safe(title(record))}</h1>"
+        f'<p class="lead">{_finding(record)}</p>{_figures(record)}</header>'
+        f'<section class="prose" aria-label="Summary">{_warnings(record)}{_unfinished(record)}'
+        f"{_meaning(record)}</section>"
+    )
+
+
+def title(record: Record) -> str:
+    """The name of the folder."""
+    return record.folder.resolve().name or "run"
+
+
+def _finding(record: Record) -> str:
+    subject, label = record.kind.value, "class" if record.classifies else "value"
+    article = "An" if subject[0] in "aeiou" else "A"
+    article = article if record.kind is not Kind.SERIES else "A"
+    so_far = "" if record.fitted else "So far: "
+    if record.ranges:
+        told = "has learned" if record.is_learned else "was told"
+        return safe(
+            f"{so_far}The model {told} that {article.lower()} {subject} keeps its {label} when it "
+            f"is {phrases(record.ranges)}."
+        )
+    if record.fitted is not None and isinstance(record.fitted.orbit, Identity):
+        return (
+            "No invariance was asked for. This is an ordinary Gaussian process: the one to compare "
+            "others with."
+        )
+    if record.learned == "no invariance":
+        return "No invariance was asked for: an ordinary Gaussian process."
+    if record.learned:
+        return safe(
+            f"{so_far}{article} {subject} keeps its {label} under this symmetry, which was given "
+            f"and not learned: {record.learned}."
+        )
+    return "Nothing has been learned yet."
+
+
+def _figures(record: Record) -> str:
+    figures: list[tuple[str, str, str]] = []
+    fitted, test = record.fitted, record.test
+    if fitted is not None:
+        error = f"{plus_minus(fitted.evidence_error)} nats".strip()
+        figures.append(("Evidence", number(fitted.evidence, 1), error))
+    elif record.best is not None:
+        error = f"{plus_minus(record.best.standard_error)} nats, so far".strip()
+        figures.append(("Evidence", number(record.best.elbo, 1), error))
+    if test is not None and test.kind == "classification":
+        wrong = int((test.predictions != test.labels).sum())
+        figures.append(
+            ("Test error", percent(wrong / len(test.labels)), f"{wrong:,} of {len(test.labels):,}")
+        )
+    elif test is not None:
+        figures.append(("Test RMSE", short(test.metrics["rmse"]), "in the unit of the target"))
+    if fitted is not None:
+        figures.append(("Inducing variables", number(fitted.num_inducing), "summarise the data"))
+        figures.append(("Steps", number(fitted.num_steps), "of training"))
+    figures.append(("Time", duration(record.history.seconds), "from start to end"))
+    rows = "".join(
+        f"<div><dt>{name}</dt><dd><b>{value}</b> <span>{rest}</span></dd></div>"
+        for name, value, rest in figures
+    )
+    return f'<dl class="figures">{rows}</dl>'
+
+
+def _warnings(record: Record) -> str:
+    if not record.history.warnings:
+        return ""
+    items = "".join(f"<li>{safe(warning)}</li>" for warning in record.history.warnings)
+    return f'<aside class="callout warn"><h2>Warnings of the run</h2><ul>{items}</ul></aside>'
+
+
+def _unfinished(record: Record) -> str:
+    if record.fitted is not None:
+        return ""
+    return (
+        '<aside class="callout"><h2>This run is not finished</h2><p>The folder has no model yet, '
+        "so this is its course so far. The same call of <code>fit</code>, or "
+        "<code>orbitgp resume</code>, goes on where it stands.</p></aside>"
+    )
+
+
+def _meaning(record: Record) -> str:
+    parts = []
+    if record.ranges:
+        parts.append(
+            "<p><strong>How to read this.</strong> Every change up to these ends is taken to be "
+            "equally likely, and a prediction is the mean over all of them."
+            + " The ends were not set by hand, and no test data were used: they are those with the "
+            "most evidence." * record.is_learned + "</p>"
+        )
+    if record.fitted is not None:
+        parts.append(_evidence(record.fitted, record.kind))
+    parts.append(_test(record.test) if record.test is not None else _no_test(record))
+    return "".join(parts)
+
+
+def plus_minus(error: float) -> str:
+    """An error, if there is one: the bound of an orbit that is enumerated is exact."""
+    return f"± {number(error, 1)}" if error else ""
+
+
+def _evidence(fitted: Fitted, kind: Kind) -> str:
+    other = 'orbit "none"'
+    if isinstance(fitted.orbit, Identity):
+        other = 'an orbit such as "affine"' if kind is Kind.IMAGE else "an orbit"
+    error = ", and ± is the standard error of its estimate" * bool(fitted.evidence_error)
+    return (
+        f"<p><strong>The evidence is {number(fitted.evidence, 1)} "
+        f"{plus_minus(fitted.evidence_error)} nats.</strong> It is how probable the model makes "
+        f"the training labels, as a logarithm; the number is a lower bound{error}. Alone it means "
+        "little. Fitted to the same data with "
+        f"{other}, a model has another evidence, and the one with more explains the data better. "
+        "Each nat of difference makes it 2.7 times as probable, and 5 nats 150 times; a difference "
+        "within the errors says nothing.</p>"
+        f"<p><strong>Training took {number(fitted.num_steps)} steps</strong> and ended because "
+        f"{safe(_because(fitted.stopped))}.{_hint(fitted.stopped)}</p>"
+    )
+
+
+def _because(reason: str) -> str:
+    return f"it was {reason}" if reason.startswith("interrupted") else reason
+
+
+def _hint(reason: str) -> str:
+    if "largest number of steps" not in reason:
+        return ""
+    return " If the evidence below still rises at the end, more steps may find more."
+
+
+def _test(test: TestResult) -> str:
+    total, metrics = len(test.labels), test.metrics
+    if test.kind == "classification":
+        wrong = int((test.predictions != test.labels).sum())
+        low, high = wilson(wrong, total)
+        return (
+            f"<p><strong>Of {total:,} test inputs {wrong:,} were put into the wrong class:"
+            f"</strong> an error of {percent(wrong / total)}, with a 95 % interval of "
+            f"{percent(low)} to {percent(high)}. The confidence that it states is off by "
+            f"{percent(metrics['ece'])} on average.</p>"
+        )
+    return (
+        f"<p><strong>On {total:,} test inputs the root mean squared error is "
+        f"{short(metrics['rmse'])}</strong>, in the unit of the target. Of the targets "
+        f"{percent(metrics['coverage95'])} lie in the intervals that should hold 95 %.</p>"
+    )
+
+
+def _no_test(record: Record) -> str:
+    if record.fitted is None:
+        return ""
+    return (
+        f'<p class="missing">How well it predicts is not known yet: run '
+        f"<code>orbitgp evaluate {safe(title(record))} --data …</code> with inputs that it has not "
+        "seen, then write this report again.</p>"
+    )

@@ -1,0 +1,123 @@
+"""Numbers and ranges as people write them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+Ends = tuple[float, float]
+
+
+def number(value: float, decimals: int = 0, *, sign: bool = False) -> str:
+    """With thousands apart and a true minus: −12,345.6."""
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:{'+' if sign else ''},.{decimals}f}"
+    if not any(digit in text for digit in "123456789"):
+        text = text.lstrip("+-")
+    return text.replace("-", "−")
+
+
+def short(value: float, digits: int = 3) -> str:
+    """Only the digits that matter."""
+    if value == 0 or not math.isfinite(value):
+        return number(value)
+    if not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.{digits - 1}e}".replace("-", "−")
+    return number(value, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+
+
+def percent(fraction: float, decimals: int = 1) -> str:
+    """4.2 %, with a space that does not break."""
+    return f"{number(100 * fraction, decimals)} %"
+
+
+def duration(seconds: float) -> str:
+    """In the largest units that say enough."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes_left} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def size(num_bytes: int) -> str:
+    """Of a file."""
+    if num_bytes < 1000:
+        return f"{num_bytes} B"
+    for unit, factor in (("kB", 1e3), ("MB", 1e6)):
+        if num_bytes < 1000 * factor:
+            return f"{num_bytes / factor:.1f} {unit}"
+    return f"{num_bytes / 1e9:.1f} GB"
+
+
+def end(name: str, value: float) -> str:
+    """One end of a range with its unit, as a label."""
+    if "(°)" in name:
+        return number(value, 1, sign=True) + "°"
+    if "(×)" in name:
+        return "×" + number(value, 2)
+    if "(%" in name:
+        return number(value, 1, sign=True) + " %"
+    return ("+" if value > 0 else "") + short(value, 2)
+
+
+def neutral(name: str) -> float:
+    """The value of a parameter that changes nothing."""
+    return 1.0 if "(×)" in name else 0.0
+
+
+def phrase(name: str, ends: Ends) -> str:
+    """What is done to an input, and how far, as the rest of "when it is …"."""
+    low, high = ends
+    near, far = (number(abs(value), 1) for value in ends)
+    match name.split(", part ")[0]:
+        case "rotation (°)" if low < -175 and high > 175:
+            return "turned by any angle"
+        case "rotation (°)":
+            return f"turned by up to {near}° clockwise and {far}° counter-clockwise"
+        case "x-scale (×)":
+            return f"scaled to {number(low, 2)} … {number(high, 2)} times its width"
+        case "y-scale (×)":
+            return f"scaled to {number(low, 2)} … {number(high, 2)} times its height"
+        case "shear":
+            return f"sheared by {end(name, low)} … {end(name, high)}"
+        case "x-shift (% of width)":
+            return f"shifted by up to {near} % of its width to the left and {far} % to the right"
+        case "y-shift (% of height)":
+            return f"shifted by up to {near} % of its height up and {far} % down"
+        case "scale of noise" if low == high:
+            return f"perturbed by noise with standard deviation {short(low)}"
+        case "scale of noise":
+            return f"perturbed by noise with standard deviations {short(low)} … {short(high)}"
+    return f"changed in {name} by {end(name, low)} … {end(name, high)}"
+
+
+def phrases(ranges: Mapping[str, Ends]) -> str:
+    """All that may be done to an input, as one clause."""
+    return listed([phrase(name, ends) for name, ends in ranges.items()], "; ")
+
+
+def listed(parts: Sequence[str], between: str = ", ") -> str:
+    """a, b and c."""
+    if len(parts) < 2:
+        return "".join(parts)
+    comma = between.rstrip() if between != ", " else ""
+    return between.join(parts[:-1]) + f"{comma} and {parts[-1]}"
+
+
+def wilson(wrong: int, total: int) -> Ends:
+    """The 95 % interval of a fraction (Wilson 1927)."""
+    z2, fraction = 1.959964**2, wrong / total
+    centre = fraction + z2 / (2 * total)
+    spread = math.sqrt(z2 * (fraction * (1 - fraction) / total + z2 / (4 * total**2)))
+    scale = 1 + z2 / total
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def safe(value: object) -> str:
+    """Text of a user, as HTML."""
+    return escape(str(value), quote=True)

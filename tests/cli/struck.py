@@ -1,0 +1,27 @@
+"""A command that a signal meets just before the n-th files that it puts in place.
+
+`python -m tests.cli.struck SIGKILL 5 fit …`, `python -m tests.cli.struck SIGINT 4,6 fit …`
+"""
+
+import os
+import signal
+import sys
+
+from orbitgp.cli import main
+
+
+def strike(number, places):
+    original, calls = os.replace, [0]
+
+    def replace(*arguments):
+        calls[0] += 1
+        if calls[0] in places:
+            os.kill(os.getpid(), number)
+        return original(*arguments)
+
+    os.replace = replace
+
+
+if __name__ == "__main__":
+    strike(signal.Signals[sys.argv[1]], {int(place) for place in sys.argv[2].split(",")})
+    sys.exit(main(sys.argv[3:]))

@@ -1,0 +1,143 @@
+"""What is done with a finished run."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from orbitgp import InvariantGPRegressor, TrainingSettings, load
+from orbitgp.cli import main, schemas
+from orbitgp.data.npz import read_npz
+from orbitgp.scores import read_test
+from tests.cli.conftest import orbitgp
+from tests.cli.schema import conforms
+
+
+def in_process(capsys, *arguments):
+    """Exit code and JSON, without a process of its own."""
+    code = main([*map(str, arguments), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def regression(tmp_path_factory):
+    """A run that Python made, of two outputs."""
+    folder = tmp_path_factory.mktemp("regression")
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.stack([x.sum(1), x[:, 0]], 1)
+    settings = TrainingSettings(max_steps=5, evaluate_every=5)
+    InvariantGPRegressor(settings=settings, run=folder / "run", random_state=0).fit(x, y)
+    np.savez(folder / "data.npz", x=x, y=y)
+    return folder / "run", folder / "data.npz"
+
+
+def test_evaluate(fitted, images):
+    run, whole, _ = fitted
+    process = orbitgp("evaluate", run, "--data", images, "--json")
+    assert process.returncode == 0, process.stderr
+    record = json.loads(process.stdout)
+    conforms(record, schemas.EvaluateRecord)
+    assert record["part"] == "test"
+    assert record["metrics"] == whole["test"]["metrics"]
+    assert read_test(record["test_file"]).metrics == record["metrics"]
+
+
+def test_evaluate_another_part(fitted, regression, images, capsys):
+    run, _, _ = fitted
+    kept = (run / "test.safetensors").read_bytes()
+    try:
+        code, record = in_process(capsys, "evaluate", run, "--data", images, "--split", "train")
+        assert (code, record["part"], record["num_data"]) == (0, "train", 60)
+        assert (run / "test.safetensors").read_bytes() != kept
+    finally:
+        (run / "test.safetensors").write_bytes(kept)
+    run, data = regression
+    code, record = in_process(capsys, "evaluate", run, "--data", data)
+    conforms(record, schemas.EvaluateRecord)
+    assert (code, record["part"], record["task"]) == (0, "all", "regression")
+    code, record = in_process(capsys, "evaluate", run, "--data", data, "--split", "test")
+    assert (code, record["error"]["exit_code"]) == (2, 2)
+    assert "no test part" in record["error"]["message"]
+    model = run / "model.safetensors"
+    code, record = in_process(capsys, "evaluate", model, "--data", data)
+    assert (code, record["test_file"]) == (0, None)
+
+
+def test_predict_as_csv(fitted, images):
+    run, _, _ = fitted
+    process = orbitgp("predict", run, "--data", images)
+    assert process.returncode == 0, process.stderr
+    rows = list(csv.DictReader(io.StringIO(process.stdout)))
+    estimator, x = load(run), read_npz(images, "x_test")["x_test"]
+    assert [int(row["label"]) for row in rows] == estimator.predict(x).tolist()
+    found = [[float(row[f"probability_{name}"]) for name in range(3)] for row in rows]
+    np.testing.assert_allclose(found, estimator.predict_proba(x), rtol=1e-12)
+
+
+def test_predict_to_files(fitted, regression, images, tmp_path, capsys):
+    run, _, _ = fitted
+    out = tmp_path / "predictions.npz"
+    code, record = in_process(capsys, "predict", run, "--data", images, "--out", out)
+    conforms(record, schemas.PredictRecord)
+    assert (code, record["out"], record["rows"]) == (0, str(out), None)
+    arrays = read_npz(out)
+    assert arrays["probability"].shape == (20, 3)
+    np.testing.assert_array_equal(arrays["label"], arrays["probability"].argmax(1))
+    np.testing.assert_array_equal(arrays["classes"], [0, 1, 2])
+    run, data = regression
+    out = tmp_path / "predictions.csv"
+    code, record = in_process(capsys, "predict", run, "--data", data)
+    conforms(record, schemas.PredictRecord)
+    columns = ["mean_0", "mean_1", "standard_deviation_0", "standard_deviation_1"]
+    assert record["columns"] == columns
+    assert main(["predict", str(run), "--data", str(data), "--out", str(out)]) == 0
+    assert str(out) in capsys.readouterr().out
+    table = np.loadtxt(out, delimiter=",", skiprows=1)
+    np.testing.assert_allclose(table, record["rows"])
+    mean, deviation = load(run).predict(read_npz(data)["x"], return_std=True)
+    np.testing.assert_allclose(table, np.hstack([mean, deviation]))
+    code, record = in_process(capsys, "predict", run, "--data", data, "--out", "a.txt")
+    assert (code, record["error"]["kind"]) == (2, "InputError")
+
+
+def test_a_table_with_labels_asks_for_their_name(regression, table, capsys):
+    run, _ = regression
+    code, record = in_process(capsys, "predict", run, "--data", table)
+    assert code == 2
+    assert "--target" in record["error"]["message"]
+    code, record = in_process(capsys, "predict", run, "--data", table, "--target", "sum")
+    assert (code, record["num_data"]) == (0, 40)
+
+
+def test_describe(fitted):
+    run, whole, _ = fitted
+    process = orbitgp("describe", run, "--json")
+    assert process.returncode == 0, process.stderr
+    record = json.loads(process.stdout)
+    conforms(record, schemas.DescribeRecord)
+    assert record["state"] == "finished"
+    assert record["test"] == whole["test"]
+    assert {name: whole[name] for name in record["model"]} == record["model"]
+
+
+def test_describe_in_words(fitted, regression, capsys):
+    run, whole, _ = fitted
+    assert main(["describe", str(run)]) == 0
+    text = capsys.readouterr().out
+    for part in (whole["learned"], "3 classes (0, 1, 2)", f"{whole['evidence']:,.1f} ±", "nll"):
+        assert part in text
+    assert main(["describe", str(regression[0])]) == 0
+    assert "no invariance" in capsys.readouterr().out
+
+
+def test_report(fitted, tmp_path, capsys):
+    run, _, _ = fitted
+    process = orbitgp("report", run, "--out", tmp_path / "page.html")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == f"{tmp_path / 'page.html'}\n"
+    assert "<html" in (tmp_path / "page.html").read_text()
+    code, record = in_process(capsys, "report", run, "--out", tmp_path / "again.html")
+    conforms(record, schemas.ReportRecord)
+    assert (code, record["report"]) == (0, str(tmp_path / "again.html"))

@@ -1,0 +1,205 @@
+"""Fitting: configuration, what is printed, what is kept, and all ways to be stopped."""
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from orbitgp.cli import main, schemas
+from orbitgp.cli.fit import ORBITS, SETTINGS
+from orbitgp.cli.options import read_options
+from orbitgp.cli.task import decide
+from orbitgp.errors import FileError
+from orbitgp.orbits.names import NAMES
+from orbitgp.training.settings import TrainingSettings
+from tests.cli.conftest import QUICK, ROOT, environment, orbitgp
+from tests.cli.schema import conforms
+
+
+def options_of(images, folder):
+    return ("--data", images, "--orbit", "affine", "--seed", 1, *QUICK, "--out", folder)
+
+
+def test_json_and_nothing_else(fitted, images):
+    run, record, process = fitted
+    conforms(record, schemas.FitRecord)
+    assert process.stdout.count("\n") == 1
+    assert process.stderr == ""
+    assert record["run"] == str(run)
+    assert (record["state"], record["task"], record["steps"]) == ("fitted", "classification", 10)
+    assert "3 distinct integers" in record["task_reason"]
+    assert (record["num_data"], record["num_inducing"]) == (60, 30)
+    assert record["classes"] == [0, 1, 2]
+    assert record["ranges"].keys() >= {"rotation (°)"}
+    assert record["test"]["num_data"] == 20
+    assert record["test"]["metrics"]["error"] <= 0.2
+
+
+def test_what_is_on_the_line_overrides_the_file(fitted, images):
+    run, _, _ = fitted
+    kept = read_options(run)
+    assert (kept.data, kept.orbit, kept.seed) == (str(images), "affine", 1)
+    assert (kept.settings.evaluate_every, kept.settings.max_steps) == (5, 10)
+    assert kept.settings.patience == TrainingSettings().patience
+    names = {"settings.json", "log.jsonl", "checkpoint.safetensors", "model.safetensors"}
+    assert {path.name for path in run.iterdir()} == names | {
+        *("command.json", "examples.safetensors", "test.safetensors")
+    }
+
+
+def test_killed_and_resumed_the_model_is_the_same(fitted, images, tmp_path):
+    """Dead in the middle of writing a checkpoint; the folder alone is enough to go on."""
+    run, whole, _ = fitted
+    arguments = ("fit", *options_of(images, tmp_path / "run"))
+    killed = orbitgp("SIGKILL", 8, *arguments, module="tests.cli.struck")
+    assert killed.returncode == -9
+    assert (tmp_path / "run/checkpoint.safetensors").exists()
+    assert not (tmp_path / "run/model.safetensors").exists()
+    unfinished = orbitgp("describe", tmp_path / "run", "--json")
+    record = json.loads(unfinished.stdout)
+    conforms(record, schemas.DescribeRecord)
+    assert record["state"] == "unfinished"
+    assert record["progress"]["step"] == 5
+    refused = orbitgp("predict", tmp_path / "run", "--data", images)
+    assert refused.returncode == 3
+    assert f"orbitgp resume {tmp_path / 'run'}" in refused.stderr
+    resumed = orbitgp("resume", tmp_path / "run", "--json")
+    record = json.loads(resumed.stdout)
+    conforms(record, schemas.FitRecord)
+    assert record["state"] == "resumed"
+    assert record["evidence"] == whole["evidence"]
+    for name in ("model.safetensors", "test.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_ctrl_c_keeps_the_best_model_so_far(images, tmp_path, monkeypatch, capsys):
+    original, calls = os.replace, []
+
+    def impatient(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(os, "replace", impatient)
+    assert main(["fit", *map(str, options_of(images, tmp_path / "run")), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "Ctrl-C once more" in shown.err
+    record = json.loads(shown.out)
+    conforms(record, schemas.FitRecord)
+    assert "interrupted" in record["stopped"]
+    assert record["steps"] == 5
+
+
+def test_ctrl_c_twice_stops_at_once(images, tmp_path):
+    arguments = ("fit", *options_of(images, tmp_path / "run"), "--json")
+    process = orbitgp("SIGINT", "3,4", *arguments, module="tests.cli.struck")
+    assert process.returncode == 130
+    record = json.loads(process.stdout)
+    conforms(record, schemas.ErrorRecord)
+    assert f"orbitgp resume {tmp_path / 'run'}" in record["error"]["message"]
+    assert not (tmp_path / "run/model.safetensors").exists()
+
+
+@pytest.mark.filterwarnings("ignore:the run began with")  # perhaps on more threads
+def test_a_folder_is_read_back_or_refused(fitted, images, capsys):
+    run, whole, _ = fitted
+    before = (run / "command.json").read_bytes()
+    same = [*map(str, options_of(images, run))]
+    assert main(["fit", *same]) == 0
+    again = capsys.readouterr().out
+    for part in ("read back", whole["learned"], f"orbitgp report {run}", "error 0.00%"):
+        assert part in again
+    assert main(["fit", *same, "--seed", "2", "--json"]) == 2
+    shown = capsys.readouterr()
+    record = json.loads(shown.out)
+    conforms(record, schemas.ErrorRecord)
+    assert record["error"]["kind"] == "InputError"
+    assert "holds another run" in shown.err
+    assert shown.err.count("\n") == 1
+    assert (run / "command.json").read_bytes() == before
+
+
+def on_a_terminal(*arguments):
+    """Exit code and all that is seen on a terminal of 150 columns."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
+    command = [sys.executable, "-m", "orbitgp", *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdout=follower, stderr=follower, cwd=ROOT, env=environment()
+    )
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(leader, 4096)
+        except OSError:  # closed at the other end
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(leader)
+    return process.wait(), seen.decode()
+
+
+def test_a_person_sees_a_bar_and_a_summary(table, tmp_path):
+    run = tmp_path / "run"
+    code, seen = on_a_terminal("fit", "--data", table, "--target", "sum", "--out", run, *QUICK)
+    assert code == 0, seen
+    for part in ("regression: the labels are floats", "evidence ≥", "10/10", "it/s"):
+        assert part in seen
+    for part in ("no invariance", "nats", "(fitted, 40 inputs)", f"orbitgp report {run}"):
+        assert part in seen
+    assert "test" not in [line.split(" ")[0] for line in seen.splitlines()]
+
+
+def test_options_are_kept_for_any_folder(fitted, tmp_path, monkeypatch):
+    """Paths are absolute, names stay names even beside a folder that is called so."""
+    kept = read_options(fitted[0])
+    (tmp_path / "usps").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert replace(kept, data="usps").anywhere().data == "usps"
+    assert replace(kept, data="mine.csv").anywhere().data == str(tmp_path / "mine.csv")
+
+
+@pytest.mark.parametrize(
+    ("labels", "task"),
+    [
+        (np.array(["a", "b"]), "classification"),
+        (np.array(["a", "b"], dtype=object), "classification"),
+        (np.array([True, False]), "classification"),
+        (np.arange(100), "classification"),
+        (np.arange(101), "regression"),
+        (np.array([0.0, 1.0]), "regression"),
+        (np.zeros((3, 2), dtype=int), "regression"),
+    ],
+    ids=["text", "objects", "bools", "hundred", "more", "floats", "columns"],
+)
+def test_the_labels_decide(labels, task):
+    assert decide(labels, "auto").task == task
+    for asked in ("classification", "regression"):
+        assert decide(labels, asked).task == asked
+
+
+def test_help_knows_all_settings_and_orbits():
+    assert SETTINGS.keys() == vars(TrainingSettings()).keys()
+    assert ORBITS == NAMES
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"schema": "orbitgp.command/2"}', '{"schema": "orbitgp.command/1"}']
+)
+def test_a_damaged_command_file_is_refused(tmp_path, text):
+    with pytest.raises(FileError, match="no step was taken"):
+        read_options(tmp_path)
+    (tmp_path / "command.json").write_text(text)
+    with pytest.raises(FileError, match="cannot be read"):
+        read_options(tmp_path)
