@@ -208,7 +208,12 @@ def test_a_closed_pipe_is_no_defect(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "part"),
-    [("image_size: [8]", "[8]"), ("orbit: spiral", "spiral"), ("data: [", "parsing"), ("q: 1", "q")],
+    [
+        ("image_size: [8]", "[8]"),
+        ("orbit: spiral", "spiral"),
+        ("data: [", "parsing"),
+        ("q: 1", "q"),
+    ],
     ids=["size", "choice", "yaml", "key"],
 )
 def test_what_a_file_says_is_checked_too(text, part, tmp_path, capsys):
