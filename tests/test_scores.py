@@ -148,6 +148,7 @@ def test_a_test_without_mistakes_comes_back(classified, tmp_path):
         ("classes", ["a", "b"]),
         ("kind", "regression"),
         ("metrics", {"error": "none"}),
+        ("metrics", {"error": 0.5}),
     ],
 )
 def test_files_that_do_not_fit_are_refused(change, value, classified, tmp_path):

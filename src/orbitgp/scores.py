@@ -15,6 +15,8 @@ from orbitgp.sealed import MALFORMED, read_sealed, write_sealed
 FORM = "orbitgp test"
 BINS = 15
 MAX_WORST = 24
+CLASSIFICATION = ("error", "nll", "brier", "ece")
+REGRESSION = ("rmse", "nll", "coverage95")
 Z95 = 1.959963984540054
 """Φ(z) = 0.975."""
 
@@ -203,6 +205,9 @@ def _check(result: TestResult) -> None:
     many, classifies = len(result.labels), result.kind == "classification"
     if result.kind not in ("classification", "regression") or classifies != bool(result.classes):
         raise ValueError(f"a result of kind {result.kind!r:.40}")
+    needed = CLASSIFICATION if classifies else REGRESSION
+    if result.metrics.keys() != set(needed):
+        raise ValueError(f"metrics {', '.join(result.metrics):.80}; needed are {needed}")
     width = len(result.classes) if classifies else result.labels.shape[1]
     shape = (many,) if classifies else (many, width)
     dtype = np.int64 if classifies else np.float64

@@ -206,6 +206,22 @@ def test_a_closed_pipe_is_no_defect(tmp_path):
     assert process.wait() == 141
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("image_size: [8]", "[8]"),
+        ("orbit: spiral", "spiral"),
+        ("data: [", "parsing"),
+        ("q: 1", "q"),
+    ],
+    ids=["size", "choice", "yaml", "key"],
+)
+def test_what_a_file_says_is_checked_too(text, part, tmp_path, capsys):
+    (tmp_path / "fit.yaml").write_text(f"{text}\nout: y\n")
+    assert main(["fit", "--config", str(tmp_path / "fit.yaml"), "--data", "x"]) == 2
+    assert part in capsys.readouterr().err
+
+
 def test_numbers_that_are_not_finite_are_null(capsys):
     Output(True).show({"a": float("inf"), "b": [float("nan"), 1.5], "c": (1, "x")}, "")
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 1.5], "c": [1, "x"]}

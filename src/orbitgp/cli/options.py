@@ -1,12 +1,12 @@
 """The options of a fit, and the file in a run folder that keeps them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from orbitgp.errors import FileError
+from orbitgp.errors import FileError, InputError
 from orbitgp.training.settings import TrainingSettings
 
 COMMAND_FILE = "command.json"
@@ -31,8 +31,7 @@ class FitOptions:
     def of(cls, values: Mapping[str, Any]) -> "FitOptions":
         """From what was parsed, or read from a file."""
         given = {field.name: values[field.name] for field in fields(cls)}
-        size = given["image_size"]
-        given["image_size"] = None if size is None else (int(size[0]), int(size[1]))
+        given["image_size"] = pair(given["image_size"])
         given["settings"] = TrainingSettings(**given["settings"])
         return cls(**given)
 
@@ -43,6 +42,15 @@ class FitOptions:
         if self.data in names():  # which comes before a folder that happens to be called so
             return self
         return replace(self, data=str(Path(self.data).expanduser().resolve()))
+
+
+def pair(size: Sequence[int] | None) -> tuple[int, int] | None:
+    """Height and width; a file may hold more or fewer numbers."""
+    if size is None:
+        return None
+    if len(size) != 2:
+        raise InputError(f"image_size is a height and a width; got {list(size)}")
+    return int(size[0]), int(size[1])
 
 
 def write_options(options: FitOptions, run: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from orbitgp.cli.command import Argument
-from orbitgp.cli.options import COMMAND_FILE, read_options
+from orbitgp.cli.options import COMMAND_FILE, pair, read_options
 from orbitgp.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def as_fitted(
     run: Path, source: str, target: str | None, image_size: list[int] | None
 ) -> tuple[str | None, tuple[int, int] | None]:
     """How to read data for a run: as given, or else as they were read for its fit."""
-    size = None if image_size is None else (image_size[0], image_size[1])
+    size = pair(image_size)
     if not (run / COMMAND_FILE).exists():
         return target, size
     kept = read_options(run)

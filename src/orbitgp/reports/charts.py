@@ -115,7 +115,9 @@ def band(
 
 
 def straight(start: Point, stop: Point, x: Axis, y: Axis, *, colour: str = "guide") -> str:
-    """One line."""
+    """One line, if both of its ends are finite."""
+    if not all(map(math.isfinite, (*start, *stop))):
+        return ""
     return (
         f'<line class="{colour}" x1="{_right(x, start[0])}" y1="{_up(y, start[1])}" '
         f'x2="{_right(x, stop[0])}" y2="{_up(y, stop[1])}"/>'

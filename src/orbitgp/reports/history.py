@@ -16,7 +16,6 @@ from orbitgp.training.callbacks import Evaluation, evaluations_from
 class Phase:
     """Steps from one start of the optimiser to its end; `reason` is empty if it was cut off."""
 
-    max_steps: int
     curve: tuple[Evaluation, ...]
     seconds: float
     reason: str
@@ -84,7 +83,6 @@ def _phase(events: list[dict[str, Any]]) -> Phase:
     points = {e["evaluation"].step: e["evaluation"] for e in events if e["event"] == "evaluated"}
     last = events[-1]
     return Phase(
-        max_steps=int(events[0]["max_steps"]),
         curve=tuple(points[step] for step in sorted(points)),
         seconds=_seconds(events),
         reason=str(last["reason"]) if last["event"] == "finished" else "",

@@ -7,7 +7,7 @@ import numpy as np
 from orbitgp.reports.charts import axis_of, bars, curve, dots, fractions, plot, straight
 from orbitgp.reports.pictures import Kind, kind_of, limits, picture
 from orbitgp.reports.record import Record
-from orbitgp.reports.words import number, percent, safe, short
+from orbitgp.reports.words import PERCENT, number, percent, safe, short
 from orbitgp.scores import BINS, TestResult, confidence_bins
 
 MAX_MATRIX = 40
@@ -85,12 +85,13 @@ def confusion_table(counts: np.ndarray, classes: tuple[str, ...]) -> str:
     wrong = share - np.diag(np.diag(share))
     strength = np.sqrt(wrong / max(float(wrong.max()), 1e-12)) * 0.85
     np.fill_diagonal(strength, np.diag(share) * 0.9)
+    shades = strength.tolist()
     head = "".join(f'<th scope="col" title="{safe(c)}"><i>{safe(c)}</i></th>' for c in classes)
     rows = "".join(
         f'<tr><th scope="row" title="{safe(name)}"><i>{safe(name)}</i></th>'
         + "".join(
-            _cell(counts[i, j], strength[i, j], i == j, f"{name} taken for {classes[j]}")
-            for j in range(len(classes))
+            _cell(count, shade, i == j, f"{name} taken for {classes[j]}")
+            for j, (count, shade) in enumerate(zip(counts[i].tolist(), shades[i], strict=True))
         )
         + "</tr>"
         for i, name in enumerate(classes)
@@ -106,7 +107,7 @@ def confusion_table(counts: np.ndarray, classes: tuple[str, ...]) -> str:
 def _cell(count: int, strength: float, right: bool, words: str) -> str:
     if not count:
         return '<td class="none">·</td>'
-    kind = ("right" if right else "wrong") + (" strong" if strength > 0.55 else "")
+    kind = ("right" if right else "wrong") + (" strong" if strength > 0.72 else "")
     return (
         f'<td class="{kind}" style="--a:{strength:.2f}" title="{safe(words)}: {count:,}">'
         f"{count:,}</td>"
@@ -211,7 +212,7 @@ def _mistake(test: TestResult, row: int) -> str:
 
 def _sure(probability: float) -> str:
     """Never all the way, by rounding alone."""
-    return (percent(probability, 0) if probability < 0.995 else "over 99 %") + " sure"
+    return (percent(probability, 0) if probability < 0.995 else "&gt;99" + PERCENT) + " sure"
 
 
 def _regression(test: TestResult) -> str:

@@ -70,9 +70,10 @@ class Record:
     @property
     def curve(self) -> tuple[Evaluation, ...]:
         """Of the model, or as far as a run that is not finished has come."""
-        if self.fitted is not None:
-            return self.fitted.curve
-        return self.history.phases[-1].curve if self.history.phases else ()
+        logged = self.history.phases[-1].curve if self.history.phases else ()
+        points = self.fitted.curve if self.fitted is not None else logged
+        # a file may hold any number, and a step is one that can be counted to
+        return tuple(p for p in points if isinstance(p.step, int) and 0 <= p.step < 2**53)
 
     @property
     def learned(self) -> str:
@@ -99,7 +100,8 @@ class Record:
     @property
     def best(self) -> Evaluation | None:
         """The point of the curve with the most evidence."""
-        return max(self.curve, key=lambda point: point.elbo, default=None)
+        finite = [point for point in self.curve if math.isfinite(point.elbo)]
+        return max(finite, key=lambda point: point.elbo, default=None)
 
     @property
     def shift(self) -> float:
@@ -112,7 +114,8 @@ class Record:
     @property
     def num_starts(self) -> int:
         """How many starts the run screens."""
-        orbit = self.settings.get("parameters", {}).get("orbit")
+        asked = self.settings.get("parameters")
+        orbit = asked.get("orbit") if isinstance(asked, dict) else None
         return len(starting_orbits(orbit)) if orbit in NAMES else 1
 
 

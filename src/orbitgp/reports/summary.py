@@ -104,12 +104,15 @@ def _unfinished(record: Record) -> str:
 
 def _meaning(record: Record) -> str:
     parts = []
-    if record.ranges:
+    if any(name != "scale of noise" for name in record.ranges):
+        free = (
+            " The ends were not set by hand, and no test data were used: they are those with the "
+            "most evidence."
+        )
         parts.append(
             "<p><strong>How to read this.</strong> Every change up to these ends is taken to be "
             "equally likely, and a prediction is the mean over all of them."
-            + " The ends were not set by hand, and no test data were used: they are those with the "
-            "most evidence." * record.is_learned + "</p>"
+            f"{free * record.is_learned}</p>"
         )
     if record.fitted is not None:
         parts.append(_evidence(record.fitted, record.kind))
@@ -123,9 +126,9 @@ def plus_minus(error: float) -> str:
 
 
 def _evidence(fitted: Fitted, kind: Kind) -> str:
-    other = 'orbit "none"'
+    other = "orbit “none”"
     if isinstance(fitted.orbit, Identity):
-        other = 'an orbit such as "affine"' if kind is Kind.IMAGE else "an orbit"
+        other = "an orbit such as “affine”" if kind is Kind.IMAGE else "an orbit"
     error = ", and ± is the standard error of its estimate" * bool(fitted.evidence_error)
     return (
         f"<p><strong>The evidence is {number(fitted.evidence, 1)} "

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 Ends = tuple[float, float]
+PERCENT = "\u00a0%"
+"""With a space that does not break."""
 
 
 def number(value: float, decimals: int = 0, *, sign: bool = False) -> str:
@@ -29,8 +31,8 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def percent(fraction: float, decimals: int = 1) -> str:
-    """4.2 %, with a space that does not break."""
-    return f"{number(100 * fraction, decimals)} %"
+    """A fraction as 4.2 %."""
+    return number(100 * fraction, decimals) + PERCENT
 
 
 def duration(seconds: float) -> str:
@@ -61,7 +63,7 @@ def end(name: str, value: float) -> str:
     if "(×)" in name:
         return "×" + number(value, 2)
     if "(%" in name:
-        return number(value, 1, sign=True) + " %"
+        return number(value, 1, sign=True) + PERCENT
     return ("+" if value > 0 else "") + short(value, 2)
 
 
@@ -86,9 +88,9 @@ def phrase(name: str, ends: Ends) -> str:
         case "shear":
             return f"sheared by {end(name, low)} … {end(name, high)}"
         case "x-shift (% of width)":
-            return f"shifted by up to {near} % of its width to the left and {far} % to the right"
+            return f"shifted by up to {near}{PERCENT} of its width left and {far}{PERCENT} right"
         case "y-shift (% of height)":
-            return f"shifted by up to {near} % of its height up and {far} % down"
+            return f"shifted by up to {near}{PERCENT} of its height up and {far}{PERCENT} down"
         case "scale of noise" if low == high:
             return f"perturbed by noise with standard deviation {short(low)}"
         case "scale of noise":
@@ -115,7 +117,8 @@ def wilson(wrong: int, total: int) -> Ends:
     centre = fraction + z2 / (2 * total)
     spread = math.sqrt(z2 * (fraction * (1 - fraction) / total + z2 / (4 * total**2)))
     scale = 1 + z2 / total
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    low, high = (centre - spread) / scale, (centre + spread) / scale
+    return low if wrong else 0.0, high if wrong < total else 1.0
 
 
 def safe(value: object) -> str:

@@ -1,0 +1,177 @@
+"""Charts of ordinary and of odd values, and numbers as people write them."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from orbitgp.reports import charts
+from orbitgp.reports.course import evidence_chart, range_chart
+from orbitgp.reports.performance import (
+    confusion_table,
+    interval_chart,
+    reliability_chart,
+    scatter_chart,
+)
+from orbitgp.reports.words import (
+    duration,
+    end,
+    listed,
+    number,
+    percent,
+    phrase,
+    short,
+    size,
+    wilson,
+)
+from orbitgp.training.callbacks import Evaluation
+from tests.reports.pages import parse
+
+
+def curve_of(*values, error=1.0):
+    return [Evaluation(10 * i, value, error, "", {}) for i, value in enumerate(values)]
+
+
+def drawn_numbers(html):
+    """Every coordinate of a drawing."""
+    inside = re.findall(r'\b(?:x|y|x1|x2|y1|y2|cx|cy|width|height)="([^"%]+)%?"', html)
+    points = " ".join(re.findall(r'points="([^"]*)"', html)).replace(",", " ").split()
+    return [float(value) for value in (*inside, *points)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[5.0], [5.0, 5.0], [0.0, 0.0], [1.0, math.nan, 2.0], [-math.inf, 3.0, 4.0], [1e12, 1e12 + 1]],
+)
+def test_evidence_of_any_kind_is_drawn(values):
+    html = evidence_chart(curve_of(*values))
+    parse(html)
+    assert all(-1 <= value <= 101 for value in drawn_numbers(html))
+    assert html.count("<circle") == sum(map(math.isfinite, values))
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], [math.inf, -math.inf]])
+def test_nothing_finite_is_no_chart(values):
+    assert evidence_chart(curve_of(*values)) == ""
+
+
+def test_an_error_that_is_not_finite_costs_the_band_alone():
+    html = evidence_chart(curve_of(1.0, 2.0, error=math.nan))
+    assert "<polygon" not in html
+    assert html.count("<polyline") == 1
+
+
+def test_gaps_stay_gaps():
+    html = evidence_chart(curve_of(1.0, 2.0, math.nan, 3.0, 4.0))
+    assert html.count("<polyline") == 2
+
+
+def test_places_of_a_curve():
+    x, y = charts.steps_axis([0, 10]), charts.fractions("share")
+    assert 'points="0.00,100.00 50.00,75.00 100.00,0.00"' in charts.curve(
+        [(0, 0), (5, 0.25), (10, 1)], x, y
+    )
+    assert 'cx="50.00%" cy="75.00%"' in charts.dots([(5, 0.25)], x, y)
+
+
+@pytest.mark.parametrize("values", [[0, 1], [-7.3, 8.1], [1e-7, 3e-7], [12_000, 13_500], [2, 2]])
+def test_ticks_are_round_inside_and_told_apart(values):
+    axis = charts.axis_of(values, "value")
+    assert axis.low < min(values) <= max(values) < axis.high
+    assert 2 <= len(axis.ticks) <= 7
+    texts = [axis.text(tick) for tick in axis.ticks]
+    assert len(set(texts)) == len(texts)
+    for tick, text in zip(axis.ticks, texts, strict=True):
+        assert axis.low <= tick <= axis.high
+        assert float(text.replace("−", "-").replace(",", "")) == pytest.approx(tick, rel=1e-6)
+
+
+def test_an_axis_that_no_number_can_hold():
+    assert charts.axis_of([-1.7e308, 1.7e308], "value") is None
+
+
+@pytest.mark.parametrize("name", ["rotation (°)", "x-scale (×)", "<b>gain</b>"])
+@pytest.mark.parametrize("rows", [[(0, 1, 1)], [(0, -1, 1), (5, math.nan, 2), (9, -2, 2)]])
+def test_ranges_are_drawn(name, rows):
+    html = range_chart(name, rows, (-0.5, 0.5))
+    parse(html)
+    assert "<b>" not in html
+    assert all(-1 <= value <= 101 for value in drawn_numbers(html))
+    assert html.count('class="note"') == 2
+    assert range_chart(name, rows, (math.nan, 1.0)) == range_chart(name, [], (0, 1)) == ""
+
+
+@pytest.mark.parametrize("many", [2, 10, 30])
+def test_confusions_are_a_table(many):
+    counts = np.arange(many**2).reshape(many, many)
+    html = confusion_table(counts, tuple(f"<{k}>" for k in range(many)))
+    assert html.count("<tr>") == many + 1
+    parse(html)
+    assert html.count('class="right') == many - (counts[0, 0] == 0)
+    assert "&lt;1&gt; taken for &lt;0&gt;" in html
+    parse(confusion_table(np.zeros((2, 2), int), ("a", "b")))
+
+
+def test_reliability_and_intervals():
+    html = reliability_chart(np.array([1.0, 1.0, 0.5]), np.array([True, False, True]))
+    parse(html)
+    assert html.count("<circle") == html.count("<rect") == 2
+    assert 'cx="100.00%" cy="50.00%"' in html
+    assert 'cx="50.00%" cy="0.00%"' in html
+    surprise = np.abs(np.random.default_rng(0).normal(size=200_000))
+    for cx, cy in re.findall(r'cx="([\d.]+)%" cy="([\d.]+)%"', interval_chart(surprise)):
+        assert 100 - float(cy) == pytest.approx(float(cx), abs=0.6)
+
+
+def test_scatter_of_odd_values():
+    ones = np.ones(3)
+    for truth in (np.zeros(3), np.array([0, 1, np.nan]), np.array([1e9, 1e9, 1e9])):
+        html = scatter_chart(truth, truth, ones)
+        assert html.count("<circle") == np.isfinite(truth).sum()
+        assert "nan" not in html
+    assert "finite" in scatter_chart(ones * np.nan, ones * np.nan, ones)
+
+
+def test_numbers():
+    assert number(-12345.67, 1) == "−12,345.7"
+    assert number(-0.001, 1) == "0.0"
+    assert number(0.04, 1, sign=True) == "0.0"
+    assert (number(math.inf), number(-math.inf), number(math.nan)) == ("∞", "−∞", "not a number")
+    assert [short(v) for v in (3.7971, 1234.5, -0.001234, 1e-9, 0)] == [
+        *("3.80", "1,234", "−0.00123", "1.00e−09", "0")
+    ]
+    assert percent(0.0713) == "7.1\u00a0%"
+    assert [duration(s) for s in (0.04, 12, 61, 7300)] == [
+        "0.0 s",
+        "12 s",
+        "1 min 1 s",
+        "2 h 1 min",
+    ]
+    assert [size(n) for n in (999, 5_100, 7_900_000, 2 * 10**9)] == [
+        *("999 B", "5.1 kB", "7.9 MB", "2.0 GB")
+    ]
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a", "b"], "; ") == "a; and b"
+
+
+def test_ranges_in_words():
+    assert phrase("rotation (°)", (-6.4, 6.0)) == (
+        "turned by up to 6.4° clockwise and 6.0° counter-clockwise"
+    )
+    assert phrase("rotation (°), part 2", (-180, 180)) == "turned by any angle"
+    assert phrase("x-scale (×)", (0.66, 1.27)) == "scaled to 0.66 … 1.27 times its width"
+    assert "5.5\u00a0% of its height up" in phrase("y-shift (% of height)", (-5.5, 6.2))
+    assert phrase("gain", (-0.1, 1.0)) == "changed in gain by −0.10 … +1.0"
+    assert phrase("scale of noise", (0.1, 0.1)).endswith("deviation 0.100")
+    assert (end("x-scale (×)", 1.5), end("rotation (°)", -3)) == ("×1.50", "−3.0°")
+
+
+def test_wilson():
+    """Against the root of |p̂ − p| = z √(p (1 − p) / n), which defines it."""
+    for wrong, total in ((5, 150), (143, 2007), (1, 3)):
+        for p in wilson(wrong, total):
+            gap = abs(wrong / total - p)
+            assert gap == pytest.approx(1.959964 * math.sqrt(p * (1 - p) / total))
+    assert wilson(0, 10)[0] == 0
+    assert wilson(10, 10)[1] == 1

@@ -1,0 +1,226 @@
+"""Reports of whole runs: what they say, what they leave out, and that they are safe to open."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import orbitgp
+from orbitgp import FileError, InvariantGPClassifier, InvariantGPRegressor, TrainingSettings
+from orbitgp.reports import write_report
+from orbitgp.reports.history import read_history
+from orbitgp.scores import evaluate, write_test
+from tests.reports.pages import parse
+
+QUICK = TrainingSettings(max_steps=6, evaluate_every=2)
+SCRIPT = "<script>alert('x')</script>"
+
+pytestmark = pytest.mark.filterwarnings("ignore:nothing was learned")
+
+
+def bars(num_data):
+    random = np.random.default_rng(0)
+    images, codes = 0.6 * random.random((num_data, 8, 8)), np.arange(num_data) % 2
+    for image, code in zip(images, codes, strict=True):
+        image[(slice(None), 3) if code else 3] += random.uniform(0, 1)
+    return images, np.array([SCRIPT, "standing & still"])[codes]
+
+
+def louder(x, gain):
+    return x * torch.exp(gain)
+
+
+def fitted(folder, kind, orbit, X, y, **given):
+    model = kind(orbit, settings=QUICK, random_state=0, run=folder, **given)
+    return model.fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run of each sort, tested where the name says so."""
+    home = tmp_path_factory.mktemp("runs")
+    images, labels = bars(70)
+    model = fitted(home / "a<b>", InvariantGPClassifier, "affine", images[:30], labels[:30])
+    write_test(evaluate(model, images[30:], labels[30:]), home / "a<b>/test.safetensors")
+    X = np.random.default_rng(1).uniform(-1, 1, size=(60, 2))
+    y = np.stack([50 + X.sum(1), X.prod(1)], 1)
+    swap = orbitgp.coordinate_swap(0, 1, 2)
+    model = fitted(home / "values", InvariantGPRegressor, swap, X[:40], y[:40])
+    write_test(evaluate(model, X[40:], y[40:]), home / "values/test.safetensors")
+    series = np.random.default_rng(2).normal(size=(20, 32))
+    loud = orbitgp.FunctionOrbit(louder, orbitgp.UniformRange(-0.1, 0.1), names=["<i>gain</i>"])
+    fitted(home / "given", InvariantGPClassifier, loud, series, np.arange(20) % 2)
+    turned = InvariantGPClassifier(orbitgp.Rotation.full(), settings=QUICK, random_state=0)
+    turned.set_params(run=home / "told").fit(images[:20], labels[:20])
+    return home
+
+
+def page(run, tmp_path):
+    html = write_report(run, tmp_path / "out.html").read_text()
+    return html, parse(html)
+
+
+def test_the_report_of_a_tested_classifier(runs, tmp_path):
+    html, parsed = page(runs / "a<b>", tmp_path)
+    model = orbitgp.load(runs / "a<b>")
+    assert "<title>a&lt;b&gt; · orbitgp report</title>" in html
+    for words in (
+        "The model has learned that an image keeps its class when it is turned by up to",
+        f"{model.evidence_:,.1f}".replace("-", "−"),
+        *("Inputs and their orbits", "Learned ranges", "Confusions", "Calibration"),
+        *("Worst mistakes", "screening of start 2", "model.safetensors", "@inproceedings"),
+        *("Brier", "largest number of steps", "torch", SCRIPT),
+    ):
+        assert words in parsed.text, words
+    pictures = [attrs for tag, attrs in parsed.tags if tag == "img"]
+    shown = int((model.predict(bars(70)[0][30:]) != bars(70)[1][30:]).sum())
+    assert len(pictures) == 12 * 9 + min(shown, 24)
+    assert html.count('class="plot small"') == 6
+
+
+def test_nothing_is_run_or_fetched(runs, tmp_path):
+    for run in ("a<b>", "values", "given"):
+        html, parsed = page(runs / run, tmp_path)
+        assert {tag for tag, _ in parsed.tags}.isdisjoint({"script", "link", "iframe", "object"})
+        for tag, attrs in parsed.tags:
+            assert not any(name.startswith("on") for name in attrs), (tag, attrs)
+            assert (attrs.get("src") or "data:").startswith("data:image/png;base64,"[:5])
+            assert attrs.get("href", "https://arxiv.org/abs/1808.05563").endswith("1808.05563")
+        assert set(re.findall(r"https?://[^\s\"'<}]+", html)) == {
+            "https://arxiv.org/abs/1808.05563"
+        }
+        assert "url(" not in html
+        assert "@import" not in html
+
+
+def test_what_users_wrote_is_text(runs, tmp_path):
+    for run in ("a<b>", "given"):
+        html, _ = page(runs / run, tmp_path)
+        assert "<script" not in html
+        assert "<i>gain" not in html
+        assert "a<b>" not in html
+
+
+def test_pictures_have_words(runs, tmp_path):
+    _, parsed = page(runs / "a<b>", tmp_path)
+    for tag, attrs in parsed.tags:
+        if tag == "img":
+            assert "alt" in attrs
+        if tag == "svg" and "plot" in (attrs.get("class") or ""):
+            assert attrs["role"] == "img"
+            assert attrs["aria-label"]
+
+
+def test_the_same_folder_gives_the_same_bytes(runs, tmp_path):
+    first = write_report(runs / "a<b>")
+    assert first == runs / "a<b>/report.html"
+    before = first.read_bytes()
+    shutil.copytree(runs / "a<b>", tmp_path / "a<b>")
+    assert write_report(tmp_path / "a<b>").read_bytes() == before
+    assert write_report(str(runs / "a<b>")).read_bytes() == before
+    assert not list((runs / "a<b>").glob("*.tmp"))
+    first.unlink()
+
+
+def test_the_report_of_a_regression(runs, tmp_path):
+    html, parsed = page(runs / "values", tmp_path)
+    for words in ("swap of positions 0 and 1", "Predictions of output 2", "Calibration of inter"):
+        assert words in parsed.text
+    assert "Inputs of 2 numbers are not drawn" in parsed.text
+    for words in ("Confusions", "Worst mistakes", "Learned ranges", "has learned"):
+        assert words not in parsed.text
+    # the log knows standardised targets only, and the page none of them
+    best = max(point.elbo for point in orbitgp.load(runs / "values").evidence_curve_)
+    assert f'<td class="num">{best:,.1f}</td>'.replace("-", "−") in html
+
+
+def test_an_orbit_of_the_users_own_is_not_drawn(runs, tmp_path):
+    html, parsed = page(runs / "given", tmp_path)
+    assert "code of your own" in parsed.text
+    assert "changed in <i>gain</i> by" in parsed.text
+    assert html.count('class="spark"') == 12
+    assert "orbitgp evaluate given --data" in parsed.text
+    assert 'id="test"' not in html
+
+
+def test_ranges_that_were_given_are_not_called_learned(runs, tmp_path):
+    _, parsed = page(runs / "told", tmp_path)
+    assert "The model was told that an image keeps its class when it is turned by any angle" in (
+        parsed.text
+    )
+    assert "not set by hand" not in parsed.text
+
+
+def test_an_unfinished_run_is_reported_so_far(runs, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs / "a<b>", run)
+    for name in ("model", "examples", "test"):
+        (run / f"{name}.safetensors").unlink()
+    lines = (run / "log.jsonl").read_text().splitlines()
+    third = [i for i, line in enumerate(lines) if '"started"' in line][2]
+    message = json.dumps({"time": 1.8e9, "event": "warned", "message": "it <fell>"})
+    (run / "log.jsonl").write_text("\n".join([*lines[: third + 3], message, lines[-1][:9]]))
+    html, parsed = page(run, tmp_path)
+    for words in ("This run is not finished", "So far: ", "it <fell>", "not finished", "Evidence"):
+        assert words in parsed.text
+    assert "it <fell>" not in html
+    assert html.count('class="plot small"') == 6
+    assert "orbitgp evaluate" not in parsed.text
+    (run / "log.jsonl").unlink()
+    _, parsed = page(run, tmp_path)
+    assert "Nothing has been learned yet" in parsed.text
+    assert "The log of this run is empty" in parsed.text
+
+
+def test_a_log_with_anything_in_it(runs, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs / "values", run)
+    (run / "model.safetensors").unlink()
+    point = {"event": "evaluated", "elbo": 1.0, "standard_error": 0.1, "learned": "<u>"}
+    odd = [
+        *(1, None, [], {"event": "started"}, {"time": "x", "event": "started", "max_steps": 1}),
+        {"time": 1e300, "event": "started", "max_steps": None},
+        *({"time": 1.0, "step": step, **point} for step in (float("nan"), 10**400, -1, 1.5, "1")),
+        {"time": 1.0, "step": 3, **point, "ranges": {"<q>": [float("nan"), 1e308]}},
+        {"time": 1.0, "step": 4, **point, "elbo": float("inf"), "ranges": {"a": [1]}},
+    ]
+    (run / "log.jsonl").write_text("\n".join(map(json.dumps, odd)) + "\n\xff{")
+    html, _ = page(run, tmp_path)
+    assert "<u>" not in html
+    assert "<q>" not in html
+
+
+def test_time_that_a_run_lay_still_does_not_count(tmp_path):
+    point = {"event": "evaluated", "elbo": 1.0, "standard_error": 0.1, "learned": ""}
+    rows = [
+        {"time": 100, "event": "started", "max_steps": 9},
+        {"time": 103, "step": 0, **point},
+        {"time": 5000, "event": "announced", "message": "the run goes on where it stood"},
+        {"time": 5001, "event": "started", "max_steps": 9},
+        {"time": 5002, "step": 0, **point, "elbo": 2.0},
+        {"time": 5004, "event": "finished", "reason": "done"},
+        {"time": 5010, "event": "announced", "message": "the evidence has been weighed"},
+        {"time": 9000, "event": "announced", "message": "the run goes on where it stood"},
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    history = read_history(tmp_path / "log.jsonl")
+    assert (history.began, history.seconds, history.resumed) == (100, 13, 1)
+    (phase,) = history.phases
+    assert [point.elbo for point in phase.curve] == [2.0]
+    assert (phase.seconds, phase.reason) == (7, "done")
+
+
+def test_what_is_no_run_is_refused(runs, tmp_path):
+    with pytest.raises(FileError, match=r"not the folder of a run: it has no settings\.json"):
+        write_report(tmp_path)
+    with pytest.raises(FileError, match="not the folder of a run"):
+        write_report(tmp_path / "nowhere")
+    with pytest.raises(FileError, match="cannot be written"):
+        write_report(runs / "values", tmp_path / "no" / "report.html")
+    shutil.copytree(runs / "values", tmp_path / "run")
+    (tmp_path / "run/test.safetensors").write_bytes(b"damaged")
+    with pytest.raises(FileError, match="is not a file that orbitgp wrote"):
+        write_report(tmp_path / "run")
