@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from orbitgp.training.group import ALONE, current_group
+from tests.training.kills import kill_test
 from tests.training.ranks import NUM_DATA, of_ranks, results
 
 TOLERANCE = {"statistics": 1e-10, "evidence": 1e-10, "fitted": 1e-4}
@@ -40,3 +41,10 @@ def test_several_processes_find_what_one_finds(tmp_path, world_size):
 def test_one_process_needs_no_group():
     assert current_group() is ALONE
     assert ALONE.share(7) == slice(0, 7)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_killed_process_changes_nothing(tmp_path):
+    runs = kill_test(3, tmp_path, seed=1)
+    assert any(run["killed"] and run["resumed"] for run in runs)
