@@ -5,8 +5,8 @@
 
 import sys
 from pathlib import Path
+from unittest import mock
 
-import numpy as np
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
@@ -25,6 +25,7 @@ from orbitgp import (
     unbiased_pairs,
 )
 from orbitgp.training.callbacks import Callback
+from orbitgp.training.checkpoint import FileCheckpoint
 from orbitgp.training.group import current_group
 from orbitgp.training.loop import Training, train
 from orbitgp.training.passes import Resident, pass_statistics, pass_total
@@ -78,16 +79,29 @@ def results(folder):
     found["curve"] = torch.tensor([point.elbo for point in training.curve], dtype=torch.float64)
     found |= {f"trained.{name}": value for name, value in model.named_parameters()}
 
-    run = InvariantGPClassifier(
-        "affine",
-        settings=TrainingSettings(max_steps=10, evaluate_every=5),
-        num_inducing=50,
-        run=folder / f"run-{group.size}",
-        random_state=1,
-    ).fit(x.numpy(), np.asarray(y))
-    found["fitted.probabilities"] = torch.from_numpy(run.predict_proba(x.numpy()[:50]))
-    found["fitted.evidence"] = torch.tensor([run.evidence_, run.evidence_error_])
+    found |= fitted(folder / f"run-{group.size}")
     return {name: value.detach().double().contiguous() for name, value in found.items()}
+
+
+def fitted(folder):
+    """An estimator's run, which leaves the checkpoint of a run that was stopped on its way."""
+    images, labels = bars(NUM_DATA)
+    settings = TrainingSettings(max_steps=10, evaluate_every=5)
+    parameters = {"settings": settings, "num_inducing": 50, "random_state": 1}
+    keep, calls, fresh = FileCheckpoint.keep, [], not folder.exists()
+
+    def keep_at_first(checkpoint, run):
+        calls.append(run.phase)
+        if len(calls) <= 5:  # two screenings of two each, and one more
+            keep(checkpoint, run)
+
+    with mock.patch.object(FileCheckpoint, "keep", keep_at_first):
+        run = InvariantGPClassifier("affine", run=folder, **parameters).fit(images, labels)
+    assert len(calls) > 5 or not fresh
+    return {
+        "fitted.probabilities": torch.from_numpy(run.predict_proba(images[:50])),
+        "fitted.evidence": torch.tensor([run.evidence_, run.evidence_error_]),
+    }
 
 
 def work(rank, world_size, folder):

@@ -5,7 +5,7 @@ import torch
 
 from orbitgp.training.group import ALONE, current_group
 from tests.training.kills import kill_test
-from tests.training.ranks import NUM_DATA, of_ranks, results
+from tests.training.ranks import NUM_DATA, fitted, of_ranks, results
 
 TOLERANCE = {"statistics": 1e-10, "evidence": 1e-10, "fitted": 1e-4}
 """Relative, 1e-6 for all else; an estimator has its images in float32."""
@@ -36,6 +36,13 @@ def test_several_processes_find_what_one_finds(tmp_path, world_size):
     gaps = {name: difference(ranks[0][name], alone[name]) for name in alone}
     print({name: f"{gap:.1e}" for name, gap in gaps.items()})
     assert any(gaps.values()), "nothing differs at all: the work was not shared"
+    # what several processes began, one goes on with, from the checkpoint that they left
+    folder = tmp_path / f"run-{world_size}"
+    (folder / "model.safetensors").unlink()
+    resumed = fitted(folder)
+    assert '"the run goes on where it stood"' in (folder / "log.jsonl").read_text()
+    for name, value in resumed.items():
+        assert difference(value, alone[name]) <= TOLERANCE["fitted"]
 
 
 def test_one_process_needs_no_group():
