@@ -55,6 +55,8 @@ def runs(tmp_path_factory):
     fitted(home / "given", InvariantGPClassifier, loud, series, np.arange(20) % 2)
     turned = InvariantGPClassifier(orbitgp.Rotation.full(), settings=QUICK, random_state=0)
     turned.set_params(run=home / "told").fit(images[:20], labels[:20])
+    both = orbitgp.compose(orbitgp.Mirror(), orbitgp.Rotation(-0.2, 0.2))
+    fitted(home / "both", InvariantGPClassifier, both, images[:20], labels[:20])
     return home
 
 
@@ -154,6 +156,11 @@ def test_ranges_that_were_given_are_not_called_learned(runs, tmp_path):
     assert "not set by hand" not in parsed.text
 
 
+def test_symmetries_beside_ranges_are_told(runs, tmp_path):
+    _, parsed = page(runs / "both", tmp_path)
+    assert "counter-clockwise. It also keeps it under a given symmetry: mirror" in parsed.text
+
+
 def test_an_unfinished_run_is_reported_so_far(runs, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(runs / "a<b>", run)
@@ -164,7 +171,13 @@ def test_an_unfinished_run_is_reported_so_far(runs, tmp_path):
     message = json.dumps({"time": 1.8e9, "event": "warned", "message": "it <fell>"})
     (run / "log.jsonl").write_text("\n".join([*lines[: third + 3], message, lines[-1][:9]]))
     html, parsed = page(run, tmp_path)
-    for words in ("This run is not finished", "So far: ", "it <fell>", "not finished", "Evidence"):
+    for words in (
+        "This run is not finished",
+        "So far the model has learned",
+        "it <fell>",
+        "not finished",
+        "Evidence",
+    ):
         assert words in parsed.text
     assert "it <fell>" not in html
     assert html.count('class="plot small"') == 6

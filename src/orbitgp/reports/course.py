@@ -44,8 +44,9 @@ def _evidence(record: Record) -> str:
         else ""
     )
     return (
-        "<figure><figcaption><h3>Evidence</h3><p>A lower bound on the evidence of all data, ± its "
-        f"standard error, with few inducing variables.{large}{unit}</p></figcaption>"
+        "<figure><figcaption><h3>Evidence</h3><p>A lower bound on the evidence of all data, with "
+        "few inducing variables, ± its standard error, most of which all points share."
+        f"{large}{unit}</p></figcaption>"
         f"{drawing}</figure>"
     )
 

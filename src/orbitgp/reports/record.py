@@ -13,6 +13,7 @@ from orbitgp.errors import FileError
 from orbitgp.estimators.folder import read_examples, read_settings
 from orbitgp.files import ESTIMATORS
 from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.compose import Composition
 from orbitgp.orbits.names import NAMES, starting_orbits
 from orbitgp.reports.history import History, read_history
 from orbitgp.reports.pictures import Kind, kind_of
@@ -90,6 +91,14 @@ class Record:
             return self.fitted.orbit.learned_ranges()
         best = self.best
         return {} if best is None else {name: (a, b) for name, (a, b) in best.ranges.items()}
+
+    @property
+    def symmetry(self) -> str:
+        """The parts of a composed orbit that have no range, in words."""
+        orbit = self.fitted and self.fitted.orbit
+        parts = orbit.orbits if isinstance(orbit, Composition) else []
+        fixed = [p for p in parts if isinstance(p, Orbit) and not p.learned_ranges()]
+        return ", then ".join(part.describe() for part in fixed)
 
     @property
     def is_learned(self) -> bool:

@@ -33,27 +33,29 @@ def title(record: Record) -> str:
 
 
 def _finding(record: Record) -> str:
-    subject, label = record.kind.value, "class" if record.classifies else "value"
-    article = "An" if subject[0] in "aeiou" else "A"
-    article = article if record.kind is not Kind.SERIES else "A"
-    so_far = "" if record.fitted else "So far: "
+    subject = ("a " if record.kind is Kind.SERIES else "an ") + record.kind.value
+    label = "class" if record.classifies else "value"
     if record.ranges:
+        who = "The model" if record.fitted else "So far the model"
         told = "has learned" if record.is_learned else "was told"
-        return safe(
-            f"{so_far}The model {told} that {article.lower()} {subject} keeps its {label} when it "
-            f"is {phrases(record.ranges)}."
+        given = (
+            f" It also keeps it under a given symmetry: {record.symmetry}."
+            if record.symmetry
+            else ""
         )
-    if record.fitted is not None and isinstance(record.fitted.orbit, Identity):
+        return safe(
+            f"{who} {told} that {subject} keeps its {label} when it is {phrases(record.ranges)}."
+            f"{given}"
+        )
+    if record.learned == Identity().describe():
         return (
             "No invariance was asked for. This is an ordinary Gaussian process: the one to compare "
             "others with."
         )
-    if record.learned == "no invariance":
-        return "No invariance was asked for: an ordinary Gaussian process."
     if record.learned:
         return safe(
-            f"{so_far}{article} {subject} keeps its {label} under this symmetry, which was given "
-            f"and not learned: {record.learned}."
+            f"{subject.capitalize()} keeps its {label} under this symmetry, which was given and "
+            f"not learned: {record.learned}."
         )
     return "Nothing has been learned yet."
 
@@ -77,7 +79,9 @@ def _figures(record: Record) -> str:
     if fitted is not None:
         figures.append(("Inducing variables", number(fitted.num_inducing), "summarise the data"))
         figures.append(("Steps", number(fitted.num_steps), "of training"))
-    figures.append(("Time", duration(record.history.seconds), "from start to end"))
+    figures.append(
+        ("Time", duration(record.history.seconds), "from start to end" if fitted else "so far")
+    )
     rows = "".join(
         f"<div><dt>{name}</dt><dd><b>{value}</b> <span>{rest}</span></dd></div>"
         for name, value, rest in figures
@@ -112,7 +116,7 @@ def _meaning(record: Record) -> str:
         parts.append(
             "<p><strong>How to read this.</strong> Every change up to these ends is taken to be "
             "equally likely, and a prediction is the mean over all of them."
-            f"{free * record.is_learned}</p>"
+            f"{free * (record.is_learned and record.fitted is not None)}</p>"
         )
     if record.fitted is not None:
         parts.append(_evidence(record.fitted, record.kind))
