@@ -92,7 +92,7 @@ def survey_batch(batch: Batch, *, classify: bool) -> Survey:
         raise InputError(f"batch {batch.number} has {len(x)} inputs and {len(y)} targets")
     if x.dtype.kind not in "biuf":
         raise InputError(f"batch {batch.number} has inputs of type {x.dtype}; give numbers")
-    draws = {"generator": chunk_generator(SEED, batch.number), "dtype": torch.float64}
+    generator = chunk_generator(SEED, batch.number)
     targets = np.zeros((len(y), 0)) if classify else y.astype(np.float64).reshape(len(y), -1)
     mean = targets.mean(0)
     return Survey(
@@ -101,7 +101,7 @@ def survey_batch(batch: Batch, *, classify: bool) -> Survey:
         labels=np.unique(y) if classify else np.zeros(0),
         mean=mean,
         squares=np.square(targets - mean).sum(0),
-        keys=torch.rand(len(x), **draws).numpy(),
+        keys=torch.rand(len(x), generator=generator, dtype=torch.float64).numpy(),
         x=x,
         y=y,
     )
