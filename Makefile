@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+EXTRAS := completion,plots,images,parquet,webdataset,botorch,tensorboard,mlflow
 SOURCES := src tests experiments benchmarks docs
 
 .PHONY: setup check format lint types test slow crash-test fuzz
@@ -9,7 +10,7 @@ SOURCES := src tests experiments benchmarks docs
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet -e ".[completion,plots,botorch,tensorboard,mlflow,test,dev]"
+	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS),test,dev]"
 
 check: lint types test
 

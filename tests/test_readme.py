@@ -23,18 +23,21 @@ def test_example_prints_what_it_says():
 
 
 def test_scikit_learn_examples_run(tmp_path, monkeypatch):
-    first, second = re.findall(r"```python\n((?:from orbitgp|model = ).*?)```", README, re.DOTALL)
-    code = f"{first}\nimport orbitgp\n{second}"
+    parts = re.findall(r"```python\n((?:from orbitgp|model = ).*?)```", README, re.DOTALL)
+    first, second, third = parts
+    code = f"{first}\nimport orbitgp\n{second}\nrun = model\n{third}"
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     images, labels = random.random((30, 6, 6)), np.repeat(["a", "b"], 15)
     images[15:, :3] += 1
     data = {"X_train": images, "y_train": labels, "X_test": images[::5]}
+    data["loader"] = [(images[::2], labels[::2]), (images[1::2], labels[1::2])]
     with contextlib.redirect_stdout(io.StringIO()) as output:
         exec(compile(code, "README.md", "exec"), data)
     assert "rotation" in output.getvalue()
     loaded = data["same"].predict_proba(images)
-    np.testing.assert_array_equal(loaded, data["model"].predict_proba(images))
+    np.testing.assert_array_equal(loaded, data["run"].predict_proba(images))
+    assert data["model"].score(images, labels) == 1
 
 
 def result(path):

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import socket
 import struct
 import subprocess
 import sys
@@ -203,3 +204,25 @@ def test_a_damaged_command_file_is_refused(tmp_path, text):
     (tmp_path / "command.json").write_text(text)
     with pytest.raises(FileError, match="cannot be read"):
         read_options(tmp_path)
+
+
+def test_processes_of_a_launcher_share_a_fit(fitted, images, tmp_path):
+    """Two processes that find each other by their environment; only the first one speaks."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    command = [sys.executable, "-m", "orbitgp", "fit", "--json"]
+    command += map(str, options_of(images, tmp_path / "run"))
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [
+        subprocess.Popen(command, env={**environment(), **place, "RANK": str(rank)}, **pipes)
+        for rank in range(2)
+    ]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    record, whole = json.loads(outputs[0][0]), fitted[1]
+    conforms(record, schemas.FitRecord)
+    assert outputs[1][0] == ""
+    assert (record["processes"], whole["processes"]) == (2, 1)
+    assert record["evidence"] == pytest.approx(whole["evidence"], rel=1e-3)
+    assert record["test"]["metrics"]["error"] == whole["test"]["metrics"]["error"]

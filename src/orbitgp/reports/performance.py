@@ -202,12 +202,12 @@ def _mistake(test: TestResult, row: int) -> str:
         guess = int(test.predictions[row])
         return (
             f"<b>{safe(test.classes[int(test.labels[row])])}</b> "
-            f"<span>not {safe(test.classes[guess])}</span> "
+            f"<span>taken for {safe(test.classes[guess])}</span> "
             f'<span class="p">{_sure(float(test.uncertainty[row, guess]))}</span>'
         )
     truth, mean = test.labels[row, 0], test.predictions[row, 0]
     deviation = test.uncertainty[row, 0]
-    return f"<b>{short(truth)}</b> <span>not {short(mean)} ± {short(deviation)}</span>"
+    return f"<b>{short(truth)}</b> <span>taken for {short(mean)} ± {short(deviation)}</span>"
 
 
 def _sure(probability: float) -> str:

@@ -23,6 +23,7 @@ from orbitgp.sealed import MALFORMED, read_sealed, within
 from orbitgp.training.callbacks import Evaluation, evaluations_from
 
 FILES = {
+    "command.json": "the options of `orbitgp fit`, for `orbitgp resume`",
     "settings.json": "what was asked, and the versions it was asked of",
     "log.jsonl": "what happened, a line each",
     "checkpoint.safetensors": "where a run that was killed goes on",
