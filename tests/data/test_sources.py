@@ -44,7 +44,7 @@ def test_what_is_neither_name_nor_path(tmp_path):
         read_data(Path("mnist"))  # a path is never a name
     with pytest.raises(InputError, match=r"no file or folder called .*nothing\.csv; Possible"):
         read_inputs(tmp_path / "nothing.csv")
-    with pytest.raises(InputError, match="Possible are|cannot be opened"):
+    with pytest.raises(InputError, match=r"Possible are|cannot be opened"):
         read_data("\0")
     with pytest.raises(InputError, match="cannot be opened"):
         read_data("x" * 5000)

@@ -73,6 +73,20 @@ def column_names(file: Any, path: Path) -> list[str]:
     return names
 
 
+def row_pieces(file: Any, group: int, batch_size: int) -> Iterator[Any]:
+    """A row group as pyarrow tables of `batch_size` rows; the last may have fewer."""
+    import pyarrow as pa
+
+    rest = file.schema_arrow.empty_table()
+    for piece in file.iter_batches(batch_size, row_groups=[group], use_threads=False):
+        rest = pa.concat_tables([rest, pa.Table.from_batches([piece])])
+        while rest.num_rows >= batch_size:
+            yield rest.slice(0, batch_size)
+            rest = rest.slice(batch_size)
+    if rest.num_rows:
+        yield rest
+
+
 def split_columns(
     table: Any,
     names: list[str],
