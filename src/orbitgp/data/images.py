@@ -60,7 +60,12 @@ def read_images(folder: Path, *, size: tuple[int, int] | None = None) -> np.ndar
 def decode_image(data: bytes, place: str) -> np.ndarray:
     """One image from its bytes: [H, W] or [3, H, W], uint8."""
     with _opened(io.BytesIO(data), place) as image:
-        return _pixels(image, _channels(image, place), None)
+        return image_array(image, place)
+
+
+def image_array(image: "Image", place: str) -> np.ndarray:
+    """A picture of Pillow: [H, W] or [3, H, W], uint8."""
+    return _pixels(image, _channels(image, place), None)
 
 
 def has_subfolders(folder: Path) -> bool:

@@ -16,6 +16,8 @@ MAX_RATIO = 1000
 """Values for each byte of a file; a column with any news in it stays far below."""
 FREE = 2**20
 """Values that a file may have however small it is."""
+PIECE = 2**14
+"""Rows that are read at once."""
 BUFFER = 2**16
 """Bytes that are read ahead in each column."""
 
@@ -25,15 +27,9 @@ def read_parquet(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """x [n, D], or [n, T] from one column of lists, and y; y is None where it is not asked for."""
     with opened_parquet(path) as file:
-        values = _values_claimed(file.metadata)
-        if values * 8 > MAX_BYTES:
-            raise FileError(
-                f"{path} has {values} values, more than {MAX_BYTES} bytes; read it as a stream, "
-                "with ParquetStream"
-            )
         names = column_names(file, path)
         place = target_place(names, target, labelled, path)
-        return split_columns(file.read(use_threads=False), names, place, path, labelled=labelled)
+        return split_columns(_whole(file, path), names, place, path, labelled=labelled)
 
 
 @contextmanager
@@ -81,6 +77,20 @@ def column_names(file: Any, path: Path) -> list[str]:
     return names
 
 
+def row_pieces(file: Any, group: int, batch_size: int) -> Iterator[Any]:
+    """A row group as pyarrow tables of `batch_size` rows; the last may have fewer."""
+    import pyarrow as pa
+
+    rest = file.schema_arrow.empty_table()
+    for piece in file.iter_batches(batch_size, row_groups=[group], use_threads=False):
+        rest = pa.concat_tables([rest, pa.Table.from_batches([piece])])
+        while rest.num_rows >= batch_size:
+            yield rest.slice(0, batch_size)
+            rest = rest.slice(batch_size)
+    if rest.num_rows:
+        yield rest
+
+
 def split_columns(
     table: Any,
     names: list[str],
@@ -108,22 +118,40 @@ def split_columns(
     return x, _labels(table.column(place), f"{path}: column {names[place]!r:.80}", first_row)
 
 
-def _values_claimed(metadata: Any) -> int:
-    """Rows times columns; pyarrow ends the process where the metadata of one column are spoilt."""
-    return metadata.num_rows * metadata.num_columns
-
-
 def _check_claims(metadata: Any, path: Path) -> None:
-    """Refuse numbers of rows that disagree, or that no file of this size would have."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    rows = [group.num_rows for group in groups]
+    """Refuse numbers of rows that disagree, or that no file of this size would have.
+
+    What a row group says of its columns is not asked for: on malformed statistics of sizes,
+    pyarrow 25 ends the interpreter there.
+    """
+    rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     if not metadata.num_columns:
         raise FileError(f"{path} has no columns")
     if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
         raise FileError(f"{path}: {metadata.num_rows} rows in groups of {rows!s:.80}")
-    size, values = path.stat().st_size, _values_claimed(metadata)
+    size, values = path.stat().st_size, metadata.num_rows * metadata.num_columns
     if values > FREE + MAX_RATIO * size:
         raise FileError(f"{path}: {values} values in a file of {size} bytes cannot be")
+
+
+def _whole(file: Any, path: Path) -> Any:
+    """The whole file as a pyarrow table, given up as soon as it is too big to be true."""
+    import pyarrow as pa
+
+    pieces, size = [], 0
+    limit = min(MAX_BYTES, 8 * (FREE + MAX_RATIO * path.stat().st_size))
+    for piece in file.iter_batches(PIECE, use_threads=False):
+        size += piece.nbytes
+        if size > limit:
+            raise FileError(
+                f"{path} unpacks to more than {limit} bytes; read a big file as a stream, with "
+                "ParquetStream"
+            )
+        pieces.append(piece)
+    table = pa.Table.from_batches(pieces, file.schema_arrow)
+    if table.num_rows != file.metadata.num_rows:
+        raise FileError(f"{path} has {table.num_rows} rows; it said {file.metadata.num_rows}")
+    return table
 
 
 def _numbers(column: Any, place: str, first_row: int, width: int = 1) -> np.ndarray:

@@ -1,21 +1,22 @@
-"""Labelled data that are read in batches, pass after pass, and never all at once."""
+"""Data in batches, for what does not fit into memory or lies on several machines.
+
+A pass over a stream gives every example exactly once over all ranks: nothing is padded, dropped
+or shuffled. A batch has the same number and the same examples in each pass, whatever the number
+of ranks, so that random draws can be keyed by it.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from orbitgp.errors import InputError
 
-PER_FILE = 2**32
-"""Batch b of file f has the number f · 2³² + b."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
-    """Some examples, with a number that is theirs in every pass and for any number of processes."""
+    """Some examples, and the number by which a pass knows them."""
 
     x: np.ndarray
     y: np.ndarray
@@ -23,58 +24,53 @@ class Batch:
 
 
 class Stream(ABC):
-    """Examples that can be read again and again, by one process or shared among several."""
+    """Examples in batches, as often as one asks."""
 
     @abstractmethod
     def batches(self, rank: int = 0, world_size: int = 1) -> Iterator[Batch]:
-        """One pass: the batches of process `rank`; those of all hold every example exactly once."""
+        """One pass over the part of a rank; over all ranks, every example exactly once."""
 
 
+@dataclass(frozen=True, eq=False)
 class ArrayStream(Stream):
-    """Arrays, which may be memory-mapped: rows are read when their batch comes."""
+    """Arrays, or files mapped into memory by `np.load(path, mmap_mode="r")`: read by slices."""
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, batch_size: int = 512) -> None:
-        check_batch_size(batch_size)
-        if len(x) != len(y):
-            raise InputError(f"inputs and labels must pair up; got {len(x)} and {len(y)}")
-        self.x, self.y, self.batch_size = x, y, batch_size
+    x: np.ndarray
+    y: np.ndarray
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        check_batch_size(self.batch_size)
+        if not self.x.ndim or not self.y.ndim or len(self.x) != len(self.y):
+            raise InputError(
+                f"x and y need one row for each example; got {list(self.x.shape)} and "
+                f"{list(self.y.shape)}"
+            )
 
     def batches(self, rank: int = 0, world_size: int = 1) -> Iterator[Batch]:
-        """Slices of rows."""
-        for number, rows in slices(len(self.x), self.batch_size, rank, world_size):
-            yield Batch(np.asarray(self.x[rows]), np.asarray(self.y[rows]), number)
+        """Batch n is rows n·batch_size and on; rank r has the batches r, r + world_size, …"""
+        return (
+            Batch(np.array(self.x[start:stop]), np.array(self.y[start:stop]), number)
+            for number, start, stop in spans(len(self.x), self.batch_size, rank, world_size)
+        )
 
 
-def slices(
-    num_data: int, batch_size: int, rank: int, world_size: int
-) -> Iterator[tuple[int, slice]]:
-    """Batch r, r + W, r + 2W, … of rows that can be reached by number, for rank r of W."""
-    for number in range(rank, -(-num_data // batch_size), world_size):
-        start = number * batch_size
-        yield number, slice(start, min(start + batch_size, num_data))
+def spans(
+    total: int, batch_size: int, rank: int, world_size: int
+) -> Iterator[tuple[int, int, int]]:
+    """Number, start and stop of the batches of a rank."""
+    check_rank(rank, world_size)
+    numbers = range(rank, -(-total // batch_size), world_size)
+    return ((n, n * batch_size, min(total, (n + 1) * batch_size)) for n in numbers)
+
+
+def check_rank(rank: int, world_size: int) -> None:
+    """Refuse a rank that its world does not have."""
+    if world_size < 1 or not 0 <= rank < world_size:
+        raise InputError(f"expected 0 ≤ rank < world_size; got {rank} and {world_size}")
 
 
 def check_batch_size(batch_size: int) -> None:
-    """At least one example in a batch."""
+    """Refuse batches without examples."""
     if batch_size < 1:
-        raise InputError(f"batch_size must be at least 1; got {batch_size}")
-
-
-def check_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Some files, each of them there."""
-    places = [Path(path) for path in paths]
-    missing = [str(path) for path in places if not path.is_file()]
-    if missing or not places:
-        raise InputError(f"expected files that are there; missing: {', '.join(missing)[:300]}")
-    return places
-
-
-def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Examples of one shape as one array."""
-    shapes = {part.shape for part in parts}
-    if len(shapes) > 1:
-        raise InputError(
-            f"the examples of a batch have different shapes, {', '.join(map(str, shapes))}; bring "
-            "them to one"
-        )
-    return np.stack(parts)
+        raise InputError(f"batch_size is at least 1; got {batch_size}")
