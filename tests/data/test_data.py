@@ -10,10 +10,7 @@ import pytest
 from orbitgp import FileError, InputError
 from orbitgp.data import named
 from orbitgp.data.idx import read_idx
-from orbitgp.data.images import decode_image
-from orbitgp.data.labelled import LabelledData
 from orbitgp.data.npz import read_npz
-from orbitgp.data.sources import read_data
 
 SIZES = {
     "mnist": (60_000, 10_000),

@@ -55,14 +55,6 @@ def opened_parquet(path: Path) -> Iterator[Any]:
         ) from None
 
 
-def pieces(file: Any, num_rows: int) -> Iterator[Any]:
-    """Tables of so many rows, one after another."""
-    import pyarrow as pa
-
-    for piece in file.iter_batches(batch_size=num_rows, use_threads=False):
-        yield pa.Table.from_batches([piece])
-
-
 def column_names(file: Any, path: Path) -> list[str]:
     """The names of the columns, if each has its own and none is an index of pandas."""
     names = file.schema_arrow.names

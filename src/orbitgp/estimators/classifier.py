@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from orbitgp.data.adapters import stream_of
+from orbitgp.data.recognise import stream_of
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
 from orbitgp.estimators.survey import survey

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from orbitgp.data.adapters import stream_of
+from orbitgp.data.recognise import stream_of
 from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
 from orbitgp.estimators.survey import survey
 from orbitgp.likelihoods.gaussian import Gaussian
