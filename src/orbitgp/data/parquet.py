@@ -19,7 +19,7 @@ FREE = 2**20
 PIECE = 2**14
 """Rows that are read at once."""
 BUFFER = 2**16
-"""Bytes that are read ahead in each column."""
+"""Bytes of each column that a stream reads ahead."""
 
 
 def read_parquet(
@@ -33,13 +33,17 @@ def read_parquet(
 
 
 @contextmanager
-def opened_parquet(path: Path) -> Iterator[Any]:
-    """A pyarrow ParquetFile whose claims are not absurd; whatever pyarrow raises names the file."""
+def opened_parquet(path: Path, *, buffer: int = 0) -> Iterator[Any]:
+    """A pyarrow ParquetFile whose claims are not absurd; whatever pyarrow raises names the file.
+
+    With a `buffer`, columns are read page by page. Without, they are read as wholes, and a page
+    that claims more bytes than there are is given no room.
+    """
     pq = _pyarrow()
     try:
         with pq.ParquetFile(
             path,
-            buffer_size=BUFFER,
+            buffer_size=buffer,
             pre_buffer=False,
             page_checksum_verification=True,
             thrift_string_size_limit=2**24,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orbitgp.data.columns import target_place
-from orbitgp.data.parquet import column_names, opened_parquet, row_pieces, split_columns
+from orbitgp.data.parquet import BUFFER, column_names, opened_parquet, row_pieces, split_columns
 from orbitgp.data.stream import Batch, Stream, check_batch_size, check_rank
 from orbitgp.errors import FileError, InputError
 
@@ -49,7 +49,7 @@ class ParquetStream(Stream):
 
     def _read(self, group: RowGroup) -> Iterator[Batch]:
         row, number = group.first_row, group.first_number
-        with opened_parquet(group.path) as file:
+        with opened_parquet(group.path, buffer=BUFFER) as file:
             names = column_names(file, group.path)
             place = target_place(names, self.target, True, group.path)
             for table in row_pieces(file, group.group, self.batch_size):
