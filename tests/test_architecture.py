@@ -115,7 +115,8 @@ def test_public_names():
     assert set(orbitgp.__all__) == {
         *("Affine", "CyclicShifts", "FiniteOrbit", "FunctionOrbit", "GaussianNoise", "Identity"),
         *("Mirror", "Orbit", "PermutationGroup", "QuarterTurns", "Rotation", "SignFlips"),
-        *("UniformRange", "compose", "coordinate_swap"),
+        *("UniformRange", "compose", "coordinate_swap", "Intensity", "LocalDeformation"),
+        "OrientedEnergy",
         *("RBF", "InvariantKernel", "InducingPosterior", "InvariantGP"),
         *("greedy_points", "kmeans_points", "random_points"),
         *("Likelihood", "Gaussian", "OneHotGaussian"),

@@ -33,3 +33,18 @@ def test_ratios(module):
     assert result["ratio_to_bare"] <= 2.0
     if module == "benchmarks.step":
         assert result["ratio_to_gpytorch"] < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_pass_scales():
+    result = last_line("benchmarks.scale")
+    print(result)
+    weak, streaming = result["weak_scaling"], result["streaming"]
+    assert weak["efficiency"] >= 0.9
+    assert weak["message_bytes"][0] == weak["message_bytes"][1]
+    assert [run["num_data"] for run in streaming["runs"]] == [10**4, 10**5, 10**6]
+    assert 0.95 <= streaming["time_ratio"] <= 1.05
+    assert streaming["memory_ratio"] <= 1.05
+    for check in result["cost_model"]["checks"]:
+        assert 0.5 <= check["measured_over_foretold"] <= 2.0

@@ -1,5 +1,11 @@
+"""Maps between orbit and kernel."""
+
+import math
+
+import pytest
 import torch
 
+from orbitgp import InputError, OrientedEnergy
 from orbitgp.features import Standardize
 from tests.conftest import assert_close
 
@@ -12,3 +18,41 @@ def test_features_are_standard_and_constants_stay(generator):
     assert_close(features.mean(0), torch.zeros(6).double(), tolerance=1e-9)
     assert_close(features.std(0, correction=0)[1:], torch.ones(5).double())
     assert (features[:, 0] == 0).all()
+
+
+def wave(angle, side=16):
+    """Brightness that grows in one direction."""
+    axis = torch.arange(side, dtype=torch.float64)
+    return (math.cos(angle) * axis + math.sin(angle) * axis[:, None])[None]
+
+
+@pytest.mark.parametrize("direction", range(8))
+def test_energy_is_where_the_gradient_points(direction):
+    found = OrientedEnergy(8, cells=(4,))(wave(direction * math.pi / 4))[0]
+    assert_close(found.square().sum(), torch.ones(()).double())
+    inner = found.unflatten(0, (8, 4, 4))[:, 1:3, 1:3]  # the border is an edge itself
+    assert (inner.argmax(0) == direction).all()
+
+
+def test_contrast_and_brightness_hardly_matter_inside():
+    features, x = OrientedEnergy(), wave(0.7, 28) ** 2
+    assert_close(features(3 * x), features(x), tolerance=1e-4)
+
+
+def test_colours_are_treated_alike_and_sizes_add_up(generator):
+    x = torch.rand(4, 3, 28, 28, generator=generator)
+    assert OrientedEnergy()(x).shape == (4, 3 * 8 * (49 + 16))
+    assert OrientedEnergy(4, cells=(5,))(x[:, 0]).shape == (4, 100)
+
+
+def test_gradients_reach_the_image(generator):
+    x = torch.rand(2, 9, 9, generator=generator, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(OrientedEnergy(5, cells=(3, 2)), (x,), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"num_directions": 1}, {"cells": ()}, {"cells": (0,)}, {"sharpness": 0.5}]
+)
+def test_bad_constants_are_refused(arguments):
+    with pytest.raises(InputError, match="oriented energy needs"):
+        OrientedEnergy(**arguments)

@@ -90,3 +90,24 @@ def test_every_link_leads_somewhere():
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_page_on_scale_has_the_recorded_figures():
+    page = (ROOT / "docs/scale.md").read_text()
+    scale, kills = (result(f"benchmarks/results/{name}.json") for name in ("scale", "killed-ranks"))
+    weak, streaming = scale["weak_scaling"], scale["streaming"]
+    for check in scale["cost_model"]["checks"]:
+        cells = [f"{check['num_points']:,}", str(check["num_samples"])]
+        cells += [str(check[f"microseconds_{kind}"]) for kind in ("foretold", "measured")]
+        assert f"| {' | '.join(cells)} | {check['measured_over_foretold']:.2f} |" in page
+    assert f"single-thread processes: {weak['efficiency']}." in page
+    assert f"{weak['message_bytes'][0]:,}, for" in page
+    assert f"{streaming['time_ratio']} in time, {streaming['memory_ratio']} in memory" in page
+    assert f"{kills['killed_runs']} runs with a random process killed" in page
+    assert f"undisturbed one by {kills['largest_difference']} " in page
+    assert weak["efficiency"] >= 0.9
+    assert weak["message_bytes"][0] == weak["message_bytes"][1]
+    assert 0.95 <= streaming["time_ratio"] <= 1.05
+    assert streaming["memory_ratio"] <= 1.05
+    assert kills["killed_runs"] == 10
+    assert kills["largest_difference"] <= 1e-6

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from orbitgp.errors import FileError, InputError, NumericalError, OrbitGPError
     from orbitgp.estimators.classifier import InvariantGPClassifier
     from orbitgp.estimators.regressor import InvariantGPRegressor
+    from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
     from orbitgp.kernels import RBF, InvariantKernel
     from orbitgp.likelihoods.base import Likelihood
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from orbitgp.orbits.affine import Affine, Rotation
     from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
     from orbitgp.orbits.compose import compose
+    from orbitgp.orbits.deformation import LocalDeformation
     from orbitgp.orbits.function import FunctionOrbit
     from orbitgp.orbits.groups import (
         CyclicShifts,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         SignFlips,
         coordinate_swap,
     )
+    from orbitgp.orbits.intensity import Intensity
     from orbitgp.orbits.noise import GaussianNoise
     from orbitgp.orbits.ranges import UniformRange
     from orbitgp.posterior.closed_form import solve
@@ -53,12 +56,14 @@ __all__ = [
     "Identity",
     "InducingPosterior",
     "InputError",
+    "Intensity",
     "InvariantGP",
     "InvariantGPClassifier",
     "InvariantGPRegressor",
     "InvariantKernel",
     "JsonlLog",
     "Likelihood",
+    "LocalDeformation",
     "MLflowLog",
     "Mirror",
     "NaturalUpdate",
@@ -67,6 +72,7 @@ __all__ = [
     "Orbit",
     "OrbitGPError",
     "OrbitSample",
+    "OrientedEnergy",
     "PermutationGroup",
     "Prediction",
     "ProgressBar",
@@ -98,6 +104,7 @@ _HOMES = {
     "errors": ("FileError", "InputError", "NumericalError", "OrbitGPError"),
     "estimators.classifier": ("InvariantGPClassifier",),
     "estimators.regressor": ("InvariantGPRegressor",),
+    "features": ("OrientedEnergy",),
     "files": ("load", "save"),
     "kernels": ("RBF", "InvariantKernel"),
     "likelihoods.base": ("Likelihood",),
@@ -107,11 +114,13 @@ _HOMES = {
     "orbits.affine": ("Affine", "Rotation"),
     "orbits.base": ("FiniteOrbit", "Identity", "Orbit"),
     "orbits.compose": ("compose",),
+    "orbits.deformation": ("LocalDeformation",),
     "orbits.function": ("FunctionOrbit",),
     "orbits.groups": (
         *("CyclicShifts", "Mirror", "PermutationGroup", "QuarterTurns", "SignFlips"),
         "coordinate_swap",
     ),
+    "orbits.intensity": ("Intensity",),
     "orbits.noise": ("GaussianNoise",),
     "orbits.ranges": ("UniformRange",),
     "posterior.closed_form": ("solve",),

@@ -13,14 +13,16 @@ import torch
 from torch import Tensor, distributions, nn
 
 from orbitgp.errors import FileError
-from orbitgp.features import Standardize
+from orbitgp.features import OrientedEnergy, Standardize
 from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.affine import Affine, Rotation
 from orbitgp.orbits.base import Identity, Orbit
 from orbitgp.orbits.compose import Composition, FiniteComposition, compose
+from orbitgp.orbits.deformation import LocalDeformation
 from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
+from orbitgp.orbits.intensity import Intensity
 from orbitgp.orbits.noise import GaussianNoise
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.inducing import InducingPosterior
@@ -29,9 +31,11 @@ from orbitgp.sealed import MALFORMED, check_like, within
 GIVEN = {"kind": "given"}
 ORBITS = (
     *(Identity, QuarterTurns, Mirror, CyclicShifts, PermutationGroup, SignFlips, GaussianNoise),
-    *(Affine, Rotation, Composition, FiniteComposition),
+    *(Affine, Rotation, Intensity, LocalDeformation, Composition, FiniteComposition),
 )
 MAX_PARTS = 8
+MAX_FREQUENCIES = 64
+MAX_CELLS = 256
 PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
 
 Config = dict[str, Any]
@@ -95,9 +99,13 @@ def orbit_config(orbit: Orbit) -> Config:
     if isinstance(orbit, GaussianNoise):
         shape = list(orbit.event_shape)
         return {"kind": "GaussianNoise", "event_shape": shape, "learnable": orbit.learnable}
-    if isinstance(orbit, Affine | Rotation):
+    if isinstance(orbit, Affine | Rotation | Intensity | LocalDeformation):
         prior = _prior_config(orbit.ranges.prior)
-        return GIVEN if prior == GIVEN else {"kind": kind.__name__, "prior": prior}
+        fields = {"kind": kind.__name__, "prior": prior}
+        if isinstance(orbit, LocalDeformation):
+            fields |= {"num_frequencies": orbit.num_frequencies, "tangent": orbit.tangent}
+            fields["learn_width"] = orbit.raw_width.requires_grad
+        return GIVEN if prior == GIVEN else fields
     return {"kind": kind.__name__}
 
 
@@ -130,10 +138,11 @@ def orbit_from(config: Config, tensors: Tensors) -> Orbit:
             scale = torch.ones(raw.shape)
             learnable = config["learnable"] is True
             return GaussianNoise(scale, event_shape=shape, learnable=learnable).to(raw.dtype)
-        case "Affine" | "Rotation":
-            orbit = Affine() if config["kind"] == "Affine" else Rotation()
+        case "Affine" | "Rotation" | "Intensity" | "LocalDeformation":
+            orbit = _ranged_from(config)
+            size = orbit.ranges.raw.shape[1]
             orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"))
-            if orbit.ranges.raw.shape[1] != orbit.noise_size:
+            if orbit.ranges.raw.shape[1] != size:
                 _refuse(f"a range of {orbit.ranges.raw.shape[1]} for {config['kind']}")
             return orbit
     _refuse(f"an orbit of kind {config['kind']!r}")
@@ -170,6 +179,13 @@ def _prior_from(config: Config | None) -> distributions.Distribution | None:
 def _feature_map_config(feature_map: nn.Module) -> Config:
     if type(feature_map) is nn.Flatten:
         return {"kind": "Flatten"}
+    if type(feature_map) is OrientedEnergy:
+        return {
+            "kind": "OrientedEnergy",
+            "num_directions": feature_map.num_directions,
+            "cells": list(feature_map.cells),
+            "sharpness": feature_map.sharpness,
+        }
     return {"kind": "Standardize"} if type(feature_map) is Standardize else GIVEN
 
 
@@ -179,6 +195,12 @@ def _feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
             return nn.Flatten()
         case "Standardize":
             return Standardize(tensors["mean"], tensors["scale"])
+        case "OrientedEnergy":
+            cells = tuple(_integer(size) for size in config["cells"])
+            count, sharpness = _integer(config["num_directions"]), float(config["sharpness"])
+            if max(count, len(cells), *cells) > MAX_CELLS or not 1 <= sharpness <= MAX_CELLS:
+                _refuse(f"oriented energy of {count} directions in {cells} cells, {sharpness}")
+            return OrientedEnergy(count, cells, sharpness)
     _refuse(f"a feature map of kind {config['kind']!r}")
 
 
@@ -249,6 +271,25 @@ def _part(build: Any, name: str, config: Config, tensors: Tensors, given: Any) -
             f"training, and pass it as load(path, {name}=...)"
         )
     return copy.deepcopy(given[name])
+
+
+def _ranged_from(config: Config) -> Affine | Rotation | Intensity | LocalDeformation:
+    """An orbit whose ranges are filled in later."""
+    match config["kind"]:
+        case "Affine":
+            return Affine()
+        case "Rotation":
+            return Rotation()
+        case "Intensity":
+            return Intensity()
+    count = _integer(config["num_frequencies"])
+    if not 1 <= count <= MAX_FREQUENCIES:
+        _refuse(f"a deformation of {count} frequencies")
+    return LocalDeformation(
+        num_frequencies=count,
+        tangent=config["tangent"] is True,
+        learn_width=config["learn_width"] is True,
+    )
 
 
 def _integer(value: object) -> int:

@@ -1,8 +1,16 @@
 """Differentiable maps φ between orbit and kernel, behind which the inducing points live."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, conv2d, normalize, relu
+
+from orbitgp.errors import InputError
+
+EPSILON = 1e-6
+"""Under the square root, whose slope would have no end at 0."""
 
 
 class Standardize(nn.Module):
@@ -30,3 +38,41 @@ class Standardize(nn.Module):
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
         """(x − mean) / scale, feature by feature."""
         return (x.flatten(1) - self.mean) / self.scale
+
+
+class OrientedEnergy(nn.Module):
+    """Where edges of which direction are: pooled gradients in soft bins of direction, unit norm.
+
+    g_b = relu(∂x · (cos θ_b, sin θ_b))^p for `num_directions` directions all around, averaged over
+    grids of cells (7×7 and 4×4 by default), then a square root and a unit norm, which leave
+    contrast out. Differentiable, so that gradients reach the orbit through it. Images [B, H, W] or
+    [B, C, H, W], whose channels are treated alike.
+    """
+
+    kernel: Float[Tensor, "O 1 3 3"]
+
+    def __init__(
+        self,
+        num_directions: int = 8,
+        cells: tuple[int, ...] = (7, 4),
+        sharpness: float = 2.0,
+    ) -> None:
+        super().__init__()
+        if num_directions < 2 or not cells or min(cells) < 1 or not sharpness >= 1:
+            raise InputError(
+                "oriented energy needs at least 2 directions, cells of at least 1 and a sharpness "
+                f"of at least 1; got {num_directions}, {cells} and {sharpness}"
+            )
+        self.num_directions, self.cells, self.sharpness = num_directions, tuple(cells), sharpness
+        angles = torch.arange(num_directions) * (2 * math.pi / num_directions)
+        sobel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]]) / 8
+        kernel = angles.cos()[:, None, None] * sobel + angles.sin()[:, None, None] * sobel.T
+        self.register_buffer("kernel", kernel.unsqueeze(1), persistent=False)
+
+    def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
+        """√(pooled energy), scaled to length 1."""
+        images = x.reshape(-1, 1, *x.shape[-2:])
+        energy = relu(conv2d(images, self.kernel.to(x), padding=1)).pow(self.sharpness)
+        pooled = [adaptive_avg_pool2d(energy, size).flatten(1) for size in self.cells]
+        roots = torch.cat(pooled, 1).add(EPSILON).sqrt()
+        return normalize(roots.reshape(len(x), -1), dim=1)

@@ -21,6 +21,8 @@ def covariance(
     kernel: Kernel, left: Float[Tensor, "*B N D"], right: Float[Tensor, "*B M D"]
 ) -> Float[Tensor, "*B N M"]:
     """k(left, right) as a dense tensor, in the dtype of the points, for any GPyTorch kernel."""
+    if type(kernel) is RBF and kernel.active_dims is None:
+        return kernel.forward(left, right)  # never lazy: nothing to undo
     parameters = {name: p.to(left.dtype) for name, p in kernel.named_parameters()}
     return functional_call(
         _Dense(kernel), {f"kernel.{n}": p for n, p in parameters.items()}, (left, right)

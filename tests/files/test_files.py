@@ -53,7 +53,28 @@ ORBITS = [
     orbitgp.PermutationGroup([1, 2, 3, 0], dim=-1),
     compose(orbitgp.QuarterTurns(), orbitgp.Mirror()),
     compose(orbitgp.Mirror(), Affine(-0.1, 0.1), orbitgp.Rotation(-1, 1)),
+    orbitgp.Intensity(-0.1, 0.3),
+    orbitgp.LocalDeformation(0.05, 0.3, num_frequencies=3),
+    compose(
+        Affine(-0.1, 0.1),
+        orbitgp.LocalDeformation(
+            [0.1, 0.0, 0.1, 0.1, 0.1],
+            learn_amplitude=[True, False, True, True, True],
+            learn_width=False,
+            tangent=True,
+        ),
+    ),
 ]
+
+
+def test_oriented_features_come_back(generator, tmp_path):
+    features = orbitgp.OrientedEnergy(6, cells=(2, 1), sharpness=1.5)
+    points = InducingPosterior(features(torch.rand(6, 4, 4, generator=generator)), 2)
+    model, x = model_with(Affine(), generator, feature_map=features, posterior=points)
+    orbitgp.save(model, tmp_path / "model")
+    loaded = orbitgp.load(tmp_path / "model")
+    assert_same(model, loaded)
+    assert torch.equal(loaded.feature_map(x), features(x))
 
 
 def model_with(orbit, generator, **parts):

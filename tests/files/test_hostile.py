@@ -19,6 +19,8 @@ from orbitgp.orbits.names import starting_orbits
 from orbitgp.sealed import read_sealed, write_sealed
 from orbitgp.training.callbacks import Callback
 from orbitgp.training.checkpoint import FORM, FileCheckpoint
+from orbitgp.training.group import ALONE
+from orbitgp.training.passes import Resident
 from orbitgp.training.run import Run
 from tests.files.mutations import BYTES, respelled
 
@@ -64,7 +66,18 @@ def new_run():
     model = classifier()
     model.scale_ = 1.0
     starts, x = starting_orbits("affine"), model._inputs(images)
-    return model._run(starts, x, codes, likelihood, 0.2, 12, generator)
+    return model._run(
+        starts,
+        x,
+        codes,
+        Resident(x, codes),
+        likelihood=likelihood,
+        num_outputs=2,
+        variance=0.2,
+        largest=12,
+        generator=generator,
+        group=ALONE,
+    )
 
 
 def load_model(path):

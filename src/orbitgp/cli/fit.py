@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from orbitgp.cli.task import Decision
     from orbitgp.data.labelled import LabelledData
 
-ORBITS = ("none", "affine", "rotation", "mirror", "quarter-turns", "dihedral")
+ORBITS = (
+    *("none", "affine", "rotation", "local", "affine+local"),
+    *("mirror", "quarter-turns", "dihedral"),
+)
 
 SETTINGS = {
     "max_steps": "steps of training, at most",

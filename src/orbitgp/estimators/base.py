@@ -150,7 +150,7 @@ class InvariantGPEstimator(BaseEstimator):
                 "process must call fit with the same X and y, and takes its part of the work"
             )
         data = folder.model()
-        if data:
+        if data is not None:
             read_fitted(self, data, Path(str(self.run)))
             return
         generator = torch.Generator().manual_seed(seed)

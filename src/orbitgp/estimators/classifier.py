@@ -20,10 +20,10 @@ from orbitgp.training.group import current_group
 class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     """A Gaussian-process classifier that learns which changes of an input leave its class alone.
 
-    `orbit` is a name ("none", "affine", "rotation", "mirror", "quarter-turns", "dihedral") or an
-    orbit. Images come as (n, H, W), (n, C, H, W), or flat with `image_shape`. After `fit`:
-    `orbit_.describe()`, `evidence_` ± `evidence_error_` in nats, `evidence_curve_`, `classes_`,
-    `n_iter_`. Deterministic for a given `random_state`.
+    `orbit` is a name ("none", "affine", "rotation", "local", "affine+local", "mirror",
+    "quarter-turns", "dihedral") or an orbit. Images come as (n, H, W), (n, C, H, W), or flat with
+    `image_shape`. After `fit`: `orbit_.describe()`, `evidence_` ± `evidence_error_` in nats,
+    `evidence_curve_`, `classes_`, `n_iter_`. Deterministic for a given `random_state`.
 
     With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
     same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.

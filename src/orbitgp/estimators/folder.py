@@ -45,9 +45,9 @@ class NoFolder:
         del estimator, data
         return seed
 
-    def model(self) -> bytes:
+    def model(self) -> bytes | None:
         """The file of a model that was finished before; nothing."""
-        return b""
+        return None
 
     def finish(self, estimator: Any, x: Tensor, y: Tensor, raw: np.ndarray) -> None:
         """Nothing is left."""
@@ -65,10 +65,10 @@ class RunFolder(NoFolder):
         self.checkpoint = FileCheckpoint(path / "checkpoint.safetensors", group)
         self.log = JsonlLog(path / "log.jsonl") if group.rank == 0 else Callback()
 
-    def model(self) -> bytes:
+    def model(self) -> bytes | None:
         """The file of a finished model, or nothing."""
         here = self.group.rank == 0 and self.model_path.exists()
-        return self.group.bytes_from(0, read_bytes(self.model_path) if here else b"")
+        return self.group.bytes_from(0, read_bytes(self.model_path) if here else None)
 
     def open(self, estimator: Any, data: str, seed: int) -> int:
         """Begin, or go on; returns the seed that the run began with."""

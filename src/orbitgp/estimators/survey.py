@@ -63,9 +63,9 @@ class Survey:
 def survey(stream: Stream, group: Group, *, classify: bool) -> Survey:
     """Of the whole stream, each process having read its part."""
     own = survey_batches(stream.batches(group.rank, group.size), classify=classify)
-    data = b"" if own is None else own.to_bytes()
+    data = None if own is None else own.to_bytes()
     parts = [group.bytes_from(rank, data) for rank in range(group.size)]
-    surveys = [Survey.from_bytes(part) for part in parts if part]
+    surveys = [Survey.from_bytes(part) for part in parts if part is not None]
     if not surveys:
         raise InputError("the stream gave no examples; give it at least two")
     return merge(surveys)

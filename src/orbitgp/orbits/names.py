@@ -7,9 +7,13 @@ from orbitgp.errors import InputError
 from orbitgp.orbits.affine import Affine, Rotation
 from orbitgp.orbits.base import Identity, Orbit
 from orbitgp.orbits.compose import compose
+from orbitgp.orbits.deformation import LocalDeformation
 from orbitgp.orbits.groups import Mirror, QuarterTurns
 
-NAMES = ("none", "affine", "rotation", "mirror", "quarter-turns", "dihedral")
+NAMES = (
+    *("none", "affine", "rotation", "local", "affine+local"),
+    *("mirror", "quarter-turns", "dihedral"),
+)
 
 
 def starting_orbits(orbit: str | Orbit) -> list[Orbit]:
@@ -27,6 +31,13 @@ def starting_orbits(orbit: str | Orbit) -> list[Orbit]:
         case "rotation":
             angles = [math.radians(degrees) for degrees in (10, 60, 175)]
             return [Rotation(-angle, angle) for angle in angles]
+        case "local":
+            return [LocalDeformation(0.02), LocalDeformation(0.05)]
+        case "affine+local":
+            return [
+                compose(Affine(-wide, wide), LocalDeformation(small))
+                for wide, small in ((0.05, 0.02), (0.2, 0.05))
+            ]
         case "mirror":
             return [Mirror()]
         case "quarter-turns":

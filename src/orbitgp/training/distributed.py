@@ -41,16 +41,18 @@ class ProcessGroup(Group):
                 message = {"result": work()}
             except errors.OrbitGPError as error:
                 message = {"error": [type(error).__name__, str(error)]}
-        message = json.loads(self.bytes_from(0, json.dumps(message).encode()))
+        message = json.loads(self.bytes_from(0, json.dumps(message).encode()) or b"{}")
         if "error" in message:
             kind, text = message["error"]
             raise getattr(errors, kind)(text)
         return message["result"]
 
-    def bytes_from(self, rank: int, data: bytes) -> bytes:
-        """A broadcast of the length, then of the bytes."""
-        length = torch.tensor([len(data)], device=self.device)
+    def bytes_from(self, rank: int, data: bytes | None) -> bytes | None:
+        """A broadcast of the length, −1 for nothing, then of the bytes."""
+        length = torch.tensor([-1 if data is None else len(data)], device=self.device)
         dist.broadcast(length, rank)
+        if length < 0:
+            return None
         message = torch.zeros(int(length), dtype=torch.uint8, device=self.device)
         if self.rank == rank and data:
             message.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))

@@ -24,8 +24,8 @@ class Group:
         """What the first process makes, as JSON has it, or its error; the others wait for it."""
         return work()
 
-    def bytes_from(self, rank: int, data: bytes) -> bytes:
-        """The bytes that the process of this rank holds."""
+    def bytes_from(self, rank: int, data: bytes | None) -> bytes | None:
+        """What the process of this rank holds: bytes, or nothing."""
         del rank
         return data
 

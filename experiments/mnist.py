@@ -1,0 +1,160 @@
+"""MNIST by learned invariance: the paper's table and Figures 1 and 4, and what lies beyond them.
+
+python -m experiments.mnist --orbit affine --features pixels --num-data 60000 --seed 0
+
+Ranges, scales and posterior come from the training images alone; the test images are looked at
+once, at the end.
+"""
+
+import argparse
+import resource
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from experiments.record import RESULTS, record
+from orbitgp import Callback, InvariantGPClassifier, OrientedEnergy
+from orbitgp.data.labelled import LabelledData
+from orbitgp.data.named import load_named
+from orbitgp.scores import evaluate
+
+ORBITS = ("none", "rotation", "affine", "local", "affine+local")
+BUDGET_SECONDS = 480.0
+
+
+class Clock(Callback):
+    """When each stage of a run began."""
+
+    def __init__(self) -> None:
+        self.marks = {"start": time.monotonic()}
+
+    def announced(self, message: str) -> None:
+        """The last solve follows all training."""
+        if message.startswith("solving"):
+            self.marks["solve"] = time.monotonic()
+
+    def seconds(self) -> dict[str, float]:
+        """Of training, and of all that follows it."""
+        end, solve = time.monotonic(), self.marks.get("solve", time.monotonic())
+        start = self.marks["start"]
+        stages = {"learn": solve - start, "solve": end - solve, "total": end - start}
+        return {name: round(value, 1) for name, value in stages.items()}
+
+
+def subset(data: LabelledData, num_data: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """So many training images, drawn without replacement; all of them in their order."""
+    if num_data >= len(data.x):
+        return data.x, data.y
+    generator = torch.Generator().manual_seed(seed)
+    chosen = torch.randperm(len(data.x), generator=generator)[:num_data].numpy()
+    return data.x[chosen], data.y[chosen]
+
+
+def run(
+    orbit: str, features: str, num_data: int, seed: int, budget: float
+) -> tuple[dict[str, Any], InvariantGPClassifier]:
+    """Fit, then test."""
+    data, clock = load_named("mnist"), Clock()
+    assert data.x_test is not None
+    assert data.y_test is not None
+    x, y = subset(data, num_data, seed)
+    model = InvariantGPClassifier(
+        orbit,
+        feature_map=OrientedEnergy() if features == "oriented" else None,
+        budget_seconds=budget,
+        callbacks=[clock],
+        random_state=seed,
+        verbose=True,
+    ).fit(x, y)
+    seconds = clock.seconds()
+    result = evaluate(model, data.x_test, data.y_test)
+    return {
+        "orbit": orbit,
+        "features": features,
+        "num_data": len(x),
+        "test_error": round(100 * result.metrics["error"], 2),
+        "test_nll": round(result.metrics["nll"], 4),
+        "test_ece": round(result.metrics["ece"], 4),
+        "elbo": round(model.evidence_, 1),
+        "elbo_standard_error": round(model.evidence_error_, 1),
+        "learned": model.orbit_.describe(),
+        "ranges": {name: list(ends) for name, ends in model.orbit_.learned_ranges().items()},
+        "seconds": seconds,
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "settings": {
+            "budget_seconds": budget,
+            "num_inducing": len(model.model_.posterior.points),
+            "points_to_an_inducing_variable": model.model_.posterior.points.shape[1]
+            if model.model_.posterior.points.ndim == 3
+            else 1,
+            "steps": model.n_iter_,
+        },
+        "curve": [[point.step, round(point.elbo, 1)] for point in model.evidence_curve_],
+        "range_curves": [point.ranges for point in model.evidence_curve_],
+    }, model
+
+
+def draw(model: InvariantGPClassifier, values: Mapping[str, Any], path: Path) -> None:
+    """Figure 1: digits and draws from their learned orbits; Figure 4: bound and ranges by step."""
+    import matplotlib.pyplot as plt
+
+    images = torch.from_numpy(load_named("mnist").x[:6] / 255).float()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        draws = (
+            model.orbit_.sample(images, 8, generator=generator).points
+            if model.orbit_.size > 1
+            else None
+        )
+    figure = plt.figure(figsize=(11, 6.2), layout="constrained")
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.3, 1))
+    gallery, curves = halves
+    grid = gallery.subplots(6, 9)
+    for row, image in enumerate(images):
+        shown = [image] if draws is None else [image, *draws[row]]
+        for column, ax in enumerate(grid[row]):
+            ax.axis("off")
+            if column < len(shown):
+                ax.imshow(shown[column], cmap="gray_r" if column else "gray", vmin=0, vmax=1)
+    gallery.suptitle("training digits, and draws from p(x_a | x)")
+    upper, lower = curves.subplots(2, 1, sharex=True)
+    steps, bounds = zip(*values["curve"], strict=True)
+    upper.plot(steps, bounds, marker=".")
+    upper.set(ylabel="bound while learning (nats)")
+    for name in values["range_curves"][0]:
+        ends = np.array([ranges[name] for ranges in values["range_curves"]])
+        start = ends[-1].copy()
+        lower.plot(steps, ends[:, 1] / (abs(start[1]) or 1), label=name)
+    lower.set(xlabel="step", ylabel="upper ends, over their last value")
+    if values["range_curves"][0]:
+        lower.legend(fontsize=7, ncols=2)
+    curves.suptitle(f"{values['orbit']}, {values['features']}: {values['test_error']} % test error")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def main() -> None:
+    """One cell of the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--orbit", choices=ORBITS, default="affine")
+    parser.add_argument("--features", choices=("pixels", "oriented"), default="pixels")
+    parser.add_argument("--num-data", type=int, default=60_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--budget", type=float, default=BUDGET_SECONDS)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    orbit, features, num_data = arguments.orbit, arguments.features, arguments.num_data
+    values, model = run(orbit, features, num_data, arguments.seed, arguments.budget)
+    print({name: value for name, value in values.items() if "curve" not in name})
+    options = f"--orbit {orbit} --features {features} --num-data {num_data}"
+    name, command = f"mnist-{features}-{orbit}-{num_data}", f"python -m experiments.mnist {options}"
+    path = record(arguments.out, name, command, arguments.seed, values)
+    draw(model, values, path.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Local deformations of images: smooth random fields that move, turn, scale and thicken.
+
+The fields of infinite MNIST (Loosli, Canu and Bottou 2007) and of Simard et al. (2000), with
+everything about them learnable. A field is white noise smoothed by a Gaussian of width w; in
+cosines φ_k of frequency ω_k, which that smoothing multiplies one by one,
+
+    f(p) = Σ_k c_k ε_k φ_k(p),   c_k ∝ exp(−½ w² |ω_k|²),   ε_k ~ N(0, 1),   mean_p Var f(p) = 1.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.distributions import Distribution
+from torch.nn.functional import conv2d, grid_sample, pad, softplus
+
+from orbitgp.errors import InputError
+from orbitgp.orbits.base import UNIT, Orbit
+from orbitgp.orbits.ranges import Ends, Flags, UniformRange
+from orbitgp.positive import inverse_softplus
+
+NUM_FIELDS = 5
+SMOOTHING = 1e-3
+"""Of |∇x| where the gradient is 0, in units of the image."""
+
+
+class LocalDeformation(Orbit):
+    """x_a(p) = x(p + d(p)) + t(p) |∇x|: smooth displacements d, and thickening by t.
+
+    Five independent fields of one smoothness: displacement along x and along y, local rotation
+    (d = θ(p) J p), local scaling (d = s(p) p), thickness. `amplitude` is the standard deviation
+    of each, in half-widths (radians for the rotation), `width` that of the smoothing, in
+    half-widths. With `tangent`, pixels move by the first-order x + d·∇x instead of a warp: cheaper,
+    and right for displacements below a pixel. Images [N, H, W] or [N, C, H, W].
+    """
+
+    names = ("x-displacement", "y-displacement", "local rotation", "local scaling", "thickness")
+
+    def __init__(
+        self,
+        amplitude: Ends = 0.02,
+        width: float = 0.4,
+        *,
+        learn_amplitude: Flags = True,
+        learn_width: bool = True,
+        num_frequencies: int = 5,
+        tangent: bool = False,
+        prior: Distribution | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 < width < math.inf or num_frequencies < 1:
+            raise InputError(
+                f"a deformation needs a width above 0 and at least 1 frequency; got {width} and "
+                f"{num_frequencies}"
+            )
+        high = torch.as_tensor(amplitude, dtype=torch.get_default_dtype()).expand(NUM_FIELDS)
+        flags = {"learn_low": learn_amplitude, "learn_high": learn_amplitude}
+        self.ranges = UniformRange(
+            (-high).tolist(), high.tolist(), symmetric=True, prior=prior, **flags
+        )
+        raw = inverse_softplus(torch.tensor(width, dtype=torch.get_default_dtype()))
+        self.raw_width = nn.Parameter(raw, requires_grad=learn_width)
+        self.num_frequencies, self.tangent = num_frequencies, tangent
+        self.noise_size = NUM_FIELDS * num_frequencies**2
+
+    @property
+    def amplitude(self) -> Float[Tensor, "5"]:
+        """Standard deviations of the fields."""
+        return self.ranges.widths[0]
+
+    @property
+    def width(self) -> Float[Tensor, ""]:
+        """w > 0, in half-widths."""
+        return softplus(self.raw_width)
+
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Deformed images."""
+        if x.ndim not in (3, 4):
+            raise InputError(
+                f"deformations act on images [N, H, W] or [N, C, H, W]; got {list(x.shape)}"
+            )
+        height, width = x.shape[-2:]
+        fields = self._fields(noise.to(self.raw_width), height, width).to(x.dtype)
+        displacement, thickness = _displacement(fields), fields[:, :, 4]
+        images = x.reshape(len(x), -1, height, width)
+        move = _first_order if self.tangent else _warped
+        moved = move(images, displacement)
+        steepness = _gradient(moved.flatten(0, 1)).square().sum(2).add(SMOOTHING**2).sqrt()
+        steepness = (steepness - SMOOTHING).unflatten(0, moved.shape[:2])
+        thick = moved + thickness.unsqueeze(2) * steepness
+        return thick.reshape(*thick.shape[:2], *x.shape[1:])
+
+    def _fields(
+        self, noise: Float[Tensor, "N S K"], height: int, width: int
+    ) -> Float[Tensor, "N S 5 H W"]:
+        """The five fields at every pixel, each with its amplitude."""
+        frequencies, basis = _cosines(self.num_frequencies, height, width)
+        frequencies, basis = frequencies.to(noise), basis.to(noise)
+        weights = torch.exp(-0.5 * self.width**2 * frequencies)
+        weights = weights / (weights.square() @ basis.square().mean(1)).sqrt()
+        # low frequencies of all fields come first, where evenly spread noise is most even
+        normal = torch.special.ndtri(noise + 0.5 / UNIT).unflatten(-1, (-1, NUM_FIELDS)).mT
+        coefficients = normal * (self.amplitude.unsqueeze(-1) * weights)
+        return (coefficients @ basis).unflatten(-1, (height, width))
+
+    def describe(self) -> str:
+        """In words."""
+        parts = [
+            f"{name} ±{end:.1f}{unit.strip(' ()').removesuffix(' of width')}"
+            for (name, unit), end in zip(_units(), self._ends(), strict=True)
+        ]
+        return f"{', '.join(parts)}, smooth over {50 * self.width.item():.0f}%"
+
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """Standard deviations to either side, in percent of the width and degrees; smoothness."""
+        ends = zip(_units(), self._ends(), strict=True)
+        smooth = 50 * self.width.item()
+        ranges = {f"{name}{unit}": (-end, end) for (name, unit), end in ends}
+        return {**ranges, "smoothness (% of width)": (smooth, smooth)}
+
+    def _ends(self) -> list[float]:
+        factors = [50.0, 50.0, math.degrees(1.0), 100.0, 50.0]
+        return [f * a for f, a in zip(factors, self.amplitude.tolist(), strict=True)]
+
+
+def _units() -> list[tuple[str, str]]:
+    units = (" (% of width)", " (% of width)", " (°)", " (%)", " (% of width)")
+    return list(zip(LocalDeformation.names, units, strict=True))
+
+
+def _cosines(
+    num_frequencies: int, height: int, width: int
+) -> tuple[Float[Tensor, "K"], Float[Tensor, "K HW"]]:
+    """|ω_k|² and φ_k ∝ cos(ω_i (y + 1)) cos(ω_j (x + 1)), ω_i = πi/2, lowest first, of one norm."""
+    order = torch.arange(num_frequencies, dtype=torch.float64) * math.pi / 2
+    rows, columns = (
+        torch.cos(order[:, None] * ((torch.arange(n, dtype=torch.float64) * 2 + 1) / n))
+        for n in (height, width)
+    )
+    rows[1:], columns[1:] = math.sqrt(2) * rows[1:], math.sqrt(2) * columns[1:]
+    squares = (order[:, None].square() + order.square()).flatten()
+    basis = torch.einsum("ih,jw->ijhw", rows, columns).flatten(2).flatten(0, 1)
+    place = squares.argsort(stable=True)
+    return squares[place], basis[place]
+
+
+def _displacement(fields: Float[Tensor, "N S 5 H W"]) -> Float[Tensor, "N S H W 2"]:
+    """(d_x, d_y) in half-widths and half-heights."""
+    height, width = fields.shape[-2:]
+    y, x = (
+        ((torch.arange(n, device=fields.device) * 2 + 1) / n - 1).to(fields)
+        for n in (height, width)
+    )
+    along_x, along_y, turn, scale, _ = fields.unbind(2)
+    aspect = height / width
+    d_x = along_x - aspect * turn * y[:, None] + scale * x
+    d_y = along_y / aspect + turn * x / aspect + scale * y[:, None]
+    return torch.stack([d_x, d_y], -1)
+
+
+def _warped(
+    images: Float[Tensor, "N C H W"], displacement: Float[Tensor, "N S H W 2"]
+) -> Float[Tensor, "N S C H W"]:
+    """x(p + d(p)), bilinear, 0 outside."""
+    num_samples, height, width = displacement.shape[1:4]
+    axes = [
+        ((torch.arange(n, device=images.device) * 2 + 1) / n - 1).to(images)
+        for n in (height, width)
+    ]
+    y, x = torch.meshgrid(*axes, indexing="ij")
+    tall = (displacement + torch.stack([x, y], -1)).flatten(1, 2)
+    moved = grid_sample(images, tall, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return moved.unflatten(2, (num_samples, height)).transpose(1, 2)
+
+
+def _first_order(
+    images: Float[Tensor, "N C H W"], displacement: Float[Tensor, "N S H W 2"]
+) -> Float[Tensor, "N S C H W"]:
+    """x + d·∇x."""
+    slope = _gradient(images).unsqueeze(1)
+    d_x, d_y = displacement.unsqueeze(2).unbind(-1)
+    return images.unsqueeze(1) + d_x * slope[..., 0, :, :] + d_y * slope[..., 1, :, :]
+
+
+def _gradient(images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C 2 H W"]:
+    """∂x/∂p in half-widths and half-heights, by central differences, 0 outside."""
+    height, width = images.shape[-2:]
+    flat = pad(images.flatten(0, 1).unsqueeze(1), (1, 1, 1, 1))
+    kernel = images.new_zeros(2, 1, 3, 3)
+    kernel[0, 0, 1, 0], kernel[0, 0, 1, 2] = -width / 4, width / 4
+    kernel[1, 0, 0, 1], kernel[1, 0, 2, 1] = -height / 4, height / 4
+    return conv2d(flat, kernel).unflatten(0, images.shape[:2])

@@ -1,0 +1,56 @@
+"""Brightness and contrast."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.distributions import Distribution
+
+from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.ranges import Ends, Flags, UniformRange
+
+
+class Intensity(Orbit):
+    """x_a = e^c x + b, for contrast c and brightness b ~ Unif(φ_min, φ_max): any shape of input.
+
+    Estimators divide inputs by their largest value, so b is a part of that.
+    """
+
+    noise_size = 2
+    names = ("contrast", "brightness")
+
+    def __init__(
+        self,
+        low: Ends = -0.05,
+        high: Ends = 0.05,
+        *,
+        learn_low: Flags = True,
+        learn_high: Flags = True,
+        symmetric: bool = False,
+        prior: Distribution | None = None,
+    ) -> None:
+        super().__init__()
+        flags = {"learn_low": learn_low, "learn_high": learn_high}
+        ends = [torch.as_tensor(end).expand(2).tolist() for end in (low, high)]
+        self.ranges = UniformRange(*ends, symmetric=symmetric, prior=prior, **flags)
+
+    def transform(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S 2"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Brighter and darker inputs."""
+        contrast, brightness = self.ranges.rsample(noise).to(x.dtype).unbind(-1)
+        shape = (*contrast.shape, *[1] * (x.ndim - 1))
+        return x.unsqueeze(1) * contrast.exp().view(shape) + brightness.view(shape)
+
+    def describe(self) -> str:
+        """In words."""
+        (contrast, brightness) = self.learned_ranges().values()
+        words = f"contrast ×{contrast[0]:.2f} … ×{contrast[1]:.2f}, "
+        return (words + f"brightness {brightness[0]:+.2f} … {brightness[1]:+.2f}").replace("-", "−")
+
+    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+        """Factors, and parts of the largest value."""
+        (low_c, low_b), (high_c, high_b) = self.ranges.low, self.ranges.high
+        return {
+            "contrast (×)": (low_c.exp().item(), high_c.exp().item()),
+            "brightness": (low_b.item(), high_b.item()),
+        }
