@@ -28,7 +28,8 @@ import orbitgp
 from benchmarks.timing import RESULTS, machine
 from orbitgp.data.stream import Batch, Stream
 from orbitgp.kernels import covariance
-from orbitgp.training.group import ALONE, Group, current_group
+from orbitgp.training.current import current_group
+from orbitgp.training.group import ALONE, Group
 from orbitgp.training.passes import Examples, Streamed, pass_statistics
 
 SIDE, CLASSES, BATCH = 28, 10, 500

@@ -115,3 +115,31 @@ def test_a_stream_that_changes_is_refused(change, message):
 def test_an_empty_stream_is_refused():
     with pytest.raises(InputError, match="no examples"):
         survey(ArrayStream(np.zeros((0, 2)), np.zeros(0), 5), ALONE, classify=True)
+
+
+@pytest.mark.filterwarnings("ignore:nothing was learned")  # by 2 points
+def test_a_long_stream_is_settled_with_enough_points(monkeypatch):
+    """Many more examples than the sample: M is not less than stage one had, and scales settle."""
+    monkeypatch.setattr(surveys, "SAMPLE_SIZE", 50)
+    images, labels = many(400)
+    model = InvariantGPClassifier(settings=QUICK, budget_seconds=1e-6, random_state=0)
+    model.fit_stream(ArrayStream(images, labels, 100))
+    assert len(model.model_.posterior.points) == 50
+    few = InvariantGPClassifier(settings=QUICK, num_inducing=2, random_state=0)
+    few.fit_stream(ArrayStream(images, labels, 100))  # 2 / 400 of 50 would be no point at all
+    assert len(few.model_.posterior.points) == 2
+
+
+@pytest.mark.parametrize("where", [0, 3])
+def test_values_that_are_not_finite_are_found_before_any_work(where):
+    images, labels = many(60)
+    images[where * 16, 0, 0] = np.nan
+    with pytest.raises(InputError, match=f"batch {where} has values that are not finite"):
+        InvariantGPClassifier().fit_stream(ArrayStream(images, labels, 16))
+
+
+def test_labels_may_be_a_column():
+    images, labels = many(60)
+    model = InvariantGPClassifier(settings=QUICK, num_inducing=20, random_state=0)
+    model.fit_stream(ArrayStream(images, labels[:, None], 16))
+    assert model.classes_.tolist() == ["a", "b", "c"]

@@ -178,3 +178,14 @@ def test_what_cannot_be_evaluated_is_refused(classified, regressed):
         evaluate(model, X, y[:, 0])
     with pytest.raises(InputError, match="finite"):
         evaluate(model, X, y * np.nan)
+
+
+@pytest.mark.parametrize("value", [-3.0, 1.5, np.nan])
+def test_probabilities_that_are_none_are_refused(classified, tmp_path, value):
+    """A file with a right seal may still hold anything."""
+    write_test(evaluate(*classified), tmp_path / "test")
+    form, tensors, config = read_sealed(tmp_path / "test", "orbitgp test")
+    tensors["uncertainty"][0, 0] = value
+    write_sealed(tmp_path / "test", form, tensors, config)
+    with pytest.raises(FileError):
+        read_test(tmp_path / "test")

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, distributions, nn
 
 from orbitgp.errors import FileError
-from orbitgp.features import OrientedEnergy, Standardize
+from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
 from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.affine import Affine, Rotation
 from orbitgp.orbits.base import Identity, Orbit
 from orbitgp.orbits.compose import Composition, FiniteComposition, compose
-from orbitgp.orbits.deformation import LocalDeformation
+from orbitgp.orbits.deformation import MAX_FREQUENCIES, LocalDeformation
 from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
 from orbitgp.orbits.intensity import Intensity
 from orbitgp.orbits.noise import GaussianNoise
@@ -34,8 +34,6 @@ ORBITS = (
     *(Affine, Rotation, Intensity, LocalDeformation, Composition, FiniteComposition),
 )
 MAX_PARTS = 8
-MAX_FREQUENCIES = 64
-MAX_CELLS = 256
 PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
 
 Config = dict[str, Any]
@@ -67,6 +65,9 @@ def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module])
         raise
     except MALFORMED as error:
         _refuse(f"the structure of the model ({type(error).__name__}: {error})")
+    energy, size = model.feature_map, model.posterior.points.shape[-1]
+    if isinstance(energy, OrientedEnergy) and size % energy.num_features:
+        _refuse(f"inducing points of {size} features behind {energy.num_features}")
     _take_dtypes(model, tensors)
     fill(model, tensors)
     return model
@@ -139,7 +140,7 @@ def orbit_from(config: Config, tensors: Tensors) -> Orbit:
             learnable = config["learnable"] is True
             return GaussianNoise(scale, event_shape=shape, learnable=learnable).to(raw.dtype)
         case "Affine" | "Rotation" | "Intensity" | "LocalDeformation":
-            orbit = _ranged_from(config)
+            orbit = _ranged_from(config, tensors)
             size = orbit.ranges.raw.shape[1]
             orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"))
             if orbit.ranges.raw.shape[1] != size:
@@ -273,7 +274,9 @@ def _part(build: Any, name: str, config: Config, tensors: Tensors, given: Any) -
     return copy.deepcopy(given[name])
 
 
-def _ranged_from(config: Config) -> Affine | Rotation | Intensity | LocalDeformation:
+def _ranged_from(
+    config: Config, tensors: Tensors
+) -> Affine | Rotation | Intensity | LocalDeformation:
     """An orbit whose ranges are filled in later."""
     match config["kind"]:
         case "Affine":
@@ -285,11 +288,12 @@ def _ranged_from(config: Config) -> Affine | Rotation | Intensity | LocalDeforma
     count = _integer(config["num_frequencies"])
     if not 1 <= count <= MAX_FREQUENCIES:
         _refuse(f"a deformation of {count} frequencies")
-    return LocalDeformation(
+    orbit = LocalDeformation(
         num_frequencies=count,
         tangent=config["tangent"] is True,
         learn_width=config["learn_width"] is True,
     )
+    return orbit.to(tensors["raw_width"].dtype)
 
 
 def _integer(value: object) -> int:

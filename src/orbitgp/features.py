@@ -9,6 +9,7 @@ from torch.nn.functional import adaptive_avg_pool2d, conv2d, normalize, relu
 
 from orbitgp.errors import InputError
 
+MAX_CELLS = 256
 EPSILON = 1e-6
 """Under the square root, whose slope would have no end at 0."""
 
@@ -58,16 +59,22 @@ class OrientedEnergy(nn.Module):
         sharpness: float = 2.0,
     ) -> None:
         super().__init__()
-        if num_directions < 2 or not cells or min(cells) < 1 or not sharpness >= 1:
+        sizes = (num_directions, len(cells), *cells, sharpness)
+        if num_directions < 2 or not all(1 <= size <= MAX_CELLS for size in sizes):
             raise InputError(
-                "oriented energy needs at least 2 directions, cells of at least 1 and a sharpness "
-                f"of at least 1; got {num_directions}, {cells} and {sharpness}"
+                f"oriented energy needs 2 to {MAX_CELLS} directions, cells and a sharpness of 1 to "
+                f"{MAX_CELLS}; got {num_directions}, {cells} and {sharpness}"
             )
         self.num_directions, self.cells, self.sharpness = num_directions, tuple(cells), sharpness
         angles = torch.arange(num_directions) * (2 * math.pi / num_directions)
         sobel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]]) / 8
         kernel = angles.cos()[:, None, None] * sobel + angles.sin()[:, None, None] * sobel.T
         self.register_buffer("kernel", kernel.unsqueeze(1), persistent=False)
+
+    @property
+    def num_features(self) -> int:
+        """D, for one channel."""
+        return self.num_directions * sum(size**2 for size in self.cells)
 
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
         """√(pooled energy), scaled to length 1."""

@@ -37,11 +37,7 @@ def elbo(
     Exact for a whole batch of whole finite orbits (`num_samples=None`). Differentiable in every
     parameter of the model.
     """
-    if num_data < len(x):
-        raise InputError(
-            f"num_data counts all the data that a batch is drawn from; got {num_data} for a batch "
-            f"of {len(x)}"
-        )
+    check_num_data(num_data, x)
     pointwise = pointwise_bound(
         model, x, y, num_samples=num_samples, generator=generator, group_size=group_size
     )
@@ -185,6 +181,15 @@ def _bound(model: InvariantGP, x: Tensor, y: Tensor) -> QuadraticBound:
             f"it with InducingPosterior(..., num_outputs={bound.linear.shape[1]})"
         )
     return bound
+
+
+def check_num_data(num_data: int, x: Tensor) -> None:
+    """A batch is part of all data."""
+    if num_data < len(x):
+        raise InputError(
+            f"num_data counts all the data that a batch is drawn from; got {num_data} for a batch "
+            f"of {len(x)}"
+        )
 
 
 def check_batch(x: Tensor, y: Tensor) -> None:

@@ -15,6 +15,7 @@ from orbitgp.sealed import MALFORMED, read_sealed, write_sealed
 FORM = "orbitgp test"
 BINS = 15
 MAX_WORST = 24
+MAX_CLASSES = 4096
 CLASSIFICATION = ("error", "nll", "brier", "ece")
 REGRESSION = ("rmse", "nll", "coverage95")
 Z95 = 1.959963984540054
@@ -219,6 +220,13 @@ def _check(result: TestResult) -> None:
     known = result.uncertainty.dtype == np.float64 and np.isfinite(result.uncertainty).all()
     if result.uncertainty.shape != (many, width) or not known:
         raise ValueError(f"an uncertainty of shape {result.uncertainty.shape}")
+    numbers = (result.uncertainty, result.predictions, result.labels)
+    if not all(np.isfinite(array).all() for array in numbers) or result.uncertainty.min() < 0:
+        raise ValueError("values that are not finite, or below 0")
+    if classifies and (result.uncertainty.max() > 1 + 1e-6 or width > MAX_CLASSES):
+        raise ValueError(f"probabilities above 1, or {width} classes")
+    if len(result.inputs) > MAX_WORST:
+        raise ValueError(f"{len(result.inputs)} inputs")
     if result.worst.shape != (len(result.inputs),) or result.worst.dtype != np.int64:
         raise ValueError(f"{result.worst.shape} mistakes with {len(result.inputs)} inputs")
     if result.worst.size and not (result.worst.min() >= 0 and result.worst.max() < many):

@@ -104,9 +104,19 @@ def test_words_and_frozen_parts():
     assert math.isclose(frozen.width.item(), 0.4, rel_tol=1e-6)
 
 
-@pytest.mark.parametrize("arguments", [{"width": 0.0}, {"num_frequencies": 0}])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("end", [0.0, 1 - 2.0**-24])
+def test_the_ends_of_the_noise_are_finite(dtype, end):
+    orbit = LocalDeformation().to(dtype)
+    points = orbit.transform(digit().to(dtype), torch.full((1, 2, orbit.noise_size), end).float())
+    assert torch.isfinite(points).all()
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"width": 0.0}, {"num_frequencies": 0}, {"num_frequencies": 65}]
+)
 def test_bad_sizes_are_refused(arguments):
-    with pytest.raises(InputError, match="width above 0 and at least 1 frequency"):
+    with pytest.raises(InputError, match="width above 0 and 1 to 64 frequencies"):
         LocalDeformation(**arguments)
 
 

@@ -26,7 +26,7 @@ from orbitgp import (
 )
 from orbitgp.training.callbacks import Callback
 from orbitgp.training.checkpoint import FileCheckpoint
-from orbitgp.training.group import current_group
+from orbitgp.training.current import current_group
 from orbitgp.training.loop import Training, train
 from orbitgp.training.passes import Resident, pass_statistics, pass_total
 from tests.files.crash import bars

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from orbitgp.training.group import ALONE, current_group
+from orbitgp.training.current import current_group
+from orbitgp.training.group import ALONE
 from tests.training.kills import kill_test
 from tests.training.ranks import NUM_DATA, fitted, of_ranks, results
 

@@ -1,7 +1,7 @@
 """All commands."""
 
 from orbitgp.cli.command import Command, Group
-from orbitgp.cli.completion import COMPLETION
+from orbitgp.cli.completion import completion
 from orbitgp.cli.data import DATA
 from orbitgp.cli.describe import DESCRIBE
 from orbitgp.cli.evaluate import EVALUATE
@@ -10,6 +10,5 @@ from orbitgp.cli.predict import PREDICT
 from orbitgp.cli.report import REPORT
 from orbitgp.cli.resume import RESUME
 
-COMMANDS: tuple[Command | Group, ...] = (
-    *(FIT, RESUME, EVALUATE, PREDICT, DESCRIBE, REPORT, DATA, COMPLETION),
-)
+OTHERS: tuple[Command | Group, ...] = (*(FIT, RESUME, EVALUATE, PREDICT, DESCRIBE, REPORT, DATA),)
+COMMANDS = (*OTHERS, completion(OTHERS))

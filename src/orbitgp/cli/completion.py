@@ -1,11 +1,11 @@
 """`orbitgp completion`: a script that completes commands and options in a shell."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orbitgp
 from orbitgp.cli.codes import DONE
-from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.command import Argument, Command, Group
 from orbitgp.cli.output import Output
 from orbitgp.cli.schemas import CompletionRecord
 from orbitgp.errors import InputError
@@ -15,9 +15,24 @@ SHELL = Argument(
 )
 
 
-def run(options: Mapping[str, Any], output: Output) -> int:
-    """`orbitgp completion`."""
-    from orbitgp.cli.commands import COMMANDS  # which imports this module
+def completion(commands: Sequence[Command | Group]) -> Command:
+    """The command that completes these, and itself."""
+
+    def run(options: Mapping[str, Any], output: Output) -> int:
+        script = _script((*commands, command), options["shell"])
+        record: CompletionRecord = {
+            "schema": "orbitgp.completion/1",
+            "shell": options["shell"],
+            "script": script,
+        }
+        output.show(record, script)
+        return DONE
+
+    command = Command("completion", "a script that completes commands", (SHELL,), run)
+    return command
+
+
+def _script(commands: Sequence[Command | Group], shell: str) -> str:
     from orbitgp.cli.usage import usage_parser
 
     try:
@@ -26,15 +41,4 @@ def run(options: Mapping[str, Any], output: Output) -> int:
         raise InputError(
             f'shtab is not here ({error}); pip install "orbitgp[completion]"'
         ) from None
-    parser = usage_parser(COMMANDS, orbitgp.__version__, shtab.FILE)
-    script = shtab.complete(parser, options["shell"])
-    record: CompletionRecord = {
-        "schema": "orbitgp.completion/1",
-        "shell": options["shell"],
-        "script": script,
-    }
-    output.show(record, script)
-    return DONE
-
-
-COMPLETION = Command("completion", "a script that completes commands", (SHELL,), run)
+    return shtab.complete(usage_parser(commands, orbitgp.__version__, shtab.FILE), shell)

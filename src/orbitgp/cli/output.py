@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -35,7 +36,7 @@ class Output:
         """Why a command could not be done, on one line."""
         line = " ".join(message.split())
         self.note(line)
-        if self.as_json:
+        if self.as_json and os.environ.get("RANK", "0") == "0":  # one object for all processes
             error = {"kind": kind, "message": line, "exit_code": code}
             self.show({"schema": "orbitgp.error/1", "error": error}, "")
 

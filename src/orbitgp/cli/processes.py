@@ -21,15 +21,13 @@ class Place:
 @contextmanager
 def launched(output: Output) -> Iterator[Place]:
     """Join the group that the launcher describes, if there is one, while a command runs."""
-    if not {"RANK", "WORLD_SIZE"} <= os.environ.keys():
+    alone = os.environ.get("WORLD_SIZE", "1") == "1"
+    if alone or not {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys():
         yield Place()
         return
-    import torch
     import torch.distributed as dist
 
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    dist.init_process_group("gloo")  # estimators compute on processors
     place = Place(dist.get_rank(), dist.get_world_size())
     restarts = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
     if place.rank == 0 and restarts and os.environ.get(SEPARATE_STORE) != "1":

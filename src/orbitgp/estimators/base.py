@@ -26,7 +26,8 @@ from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.callbacks import Callback, ProgressBar, Several
-from orbitgp.training.group import Group, current_group
+from orbitgp.training.current import current_group
+from orbitgp.training.group import Group
 from orbitgp.training.passes import Examples, Resident, Streamed
 from orbitgp.training.run import Outcome, Run
 from orbitgp.training.settings import TrainingSettings
@@ -144,10 +145,13 @@ class InvariantGPEstimator(BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         digest = digest_of(X, raw, *([] if whole is None else [np.array(whole.num_data)]))
         seed, first = group.from_first(lambda: [folder.open(self, digest, seed), digest])
-        if digest != first:
+        different = torch.tensor(float(digest != first))
+        group.add_(different)
+        if different:  # raised by all, or those with the same data would wait for ever
             raise InputError(
-                f"process {group.rank} of {group.size} was given other data than the first; every "
-                "process must call fit with the same X and y, and takes its part of the work"
+                f"{different.item():.0f} of {group.size} processes were given other data than the "
+                "first; all must call fit with the same X and y, and each takes its part of the "
+                "work: to fit them apart, leave the process group first"
             )
         data = folder.model()
         if data is not None:
@@ -201,8 +205,11 @@ class InvariantGPEstimator(BaseEstimator):
             )
             for orbit in starts
         ]
-        num_points, num_averaged = self._sizes(
-            models[0], examples.num_data, len(x), min(largest, len(x)), group.size
+        # threads and memory may differ from one machine to the next: the first process decides
+        num_points, num_averaged = group.from_first(
+            lambda: self._sizes(
+                models[0], examples.num_data, len(x), min(largest, len(x)), group.size
+            )
         )
         return Run(
             models,
@@ -224,13 +231,19 @@ class InvariantGPEstimator(BaseEstimator):
         if self.num_inducing is not None:
             return min(int(self.num_inducing), num_resident), averaged[0]
         num_features = model.posterior.points.shape[1]
-        limits = {"seconds": self.budget_seconds * processes, "memory": default_memory()}
         sizes = {
-            count: min(
-                largest, affordable_points(num_data, num_features, num_averaged=count, **limits)
+            count: affordable_points(
+                num_data,
+                num_features,
+                num_averaged=count,
+                seconds=self.budget_seconds,
+                memory=default_memory(processes),
+                processes=processes,
             )
             for count in averaged
         }
+        # never fewer than stage one had, however many the data
+        sizes = {n: min(largest, max(size, STAGE_ONE_POINTS)) for n, size in sizes.items()}
         enough = [count for count in averaged if sizes[count] >= min(largest, ENOUGH_POINTS)]
         count = enough[0] if enough else averaged[-1]
         return sizes[count], count

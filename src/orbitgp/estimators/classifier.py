@@ -12,9 +12,9 @@ from torch import Tensor
 from orbitgp.data.recognise import stream_of
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
-from orbitgp.estimators.survey import survey
+from orbitgp.estimators.survey import flat_labels, survey
 from orbitgp.likelihoods.gaussian import OneHotGaussian
-from orbitgp.training.group import current_group
+from orbitgp.training.current import current_group
 
 
 class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
@@ -51,7 +51,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         stream = stream_of(source)
         found = survey(stream, current_group(), classify=True)
         X, y = self._validated(found.x, found.y)
-        check_classification_targets(found.labels)
+        check_classification_targets(y)
         self.classes_ = found.labels
         return self._fit_classes(
             X, y, Whole(stream, found.num_data, found.largest or 1.0, self._codes)
@@ -83,6 +83,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
 
     def _codes(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""
+        labels = flat_labels(labels)
         codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[codes] != labels
         if unknown.any():

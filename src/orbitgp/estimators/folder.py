@@ -67,8 +67,8 @@ class RunFolder(NoFolder):
 
     def model(self) -> bytes | None:
         """The file of a finished model, or nothing."""
-        here = self.group.rank == 0 and self.model_path.exists()
-        return self.group.bytes_from(0, read_bytes(self.model_path) if here else None)
+        path = self.model_path
+        return self.group.bytes_of_first(lambda: read_bytes(path) if path.exists() else None)
 
     def open(self, estimator: Any, data: str, seed: int) -> int:
         """Begin, or go on; returns the seed that the run began with."""
@@ -125,7 +125,7 @@ def read_examples(path: Path) -> tuple[Tensor, list[Any]]:
     try:
         inputs, labels = tensors["inputs"], list(config["labels"])
         fits = inputs.ndim >= 2 and inputs.is_floating_point() and bool(inputs.isfinite().all())
-        if len(labels) != len(inputs) or not fits:
+        if len(labels) != len(inputs) or len(inputs) > MAX_EXAMPLES or not fits:
             raise ValueError(f"{len(labels)} labels for inputs of shape {list(inputs.shape)}")
     except MALFORMED as error:
         raise FileError(

@@ -10,10 +10,11 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from orbitgp.data.recognise import stream_of
+from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
 from orbitgp.estimators.survey import survey
 from orbitgp.likelihoods.gaussian import Gaussian
-from orbitgp.training.group import current_group
+from orbitgp.training.current import current_group
 from orbitgp.training.run import Outcome
 
 
@@ -45,6 +46,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         stream = stream_of(source)
         found = survey(stream, current_group(), classify=False)
         X, y = self._validated(found.x, found.y)
+        if not np.isfinite(found.squares).all():
+            raise InputError("the squares of the targets are no numbers any more; rescale them")
         self.num_data_, self.target_mean_ = found.num_data, found.mean
         whole = Whole(stream, found.num_data, found.largest or 1.0, self._standard)
         return self._fit_targets(X, y, np.sqrt(found.squares / found.num_data), whole)

@@ -87,12 +87,14 @@ def survey_batches(batches: Iterable[Batch], *, classify: bool) -> Survey | None
 
 def survey_batch(batch: Batch, *, classify: bool) -> Survey:
     """Of one batch, all of it sampled."""
-    x, y = np.asarray(batch.x), np.asarray(batch.y)
+    x, y = np.asarray(batch.x), flat_labels(batch.y) if classify else np.asarray(batch.y)
     if len(x) != len(y) or not len(x):
         raise InputError(f"batch {batch.number} has {len(x)} inputs and {len(y)} targets")
     if x.dtype.kind not in "biuf":
         raise InputError(f"batch {batch.number} has inputs of type {x.dtype}; give numbers")
     generator = chunk_generator(SEED, batch.number)
+    if not np.isfinite(x).all() or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+        raise InputError(f"batch {batch.number} has values that are not finite; leave them out")
     targets = np.zeros((len(y), 0)) if classify else y.astype(np.float64).reshape(len(y), -1)
     mean = targets.mean(0)
     return Survey(
@@ -105,6 +107,12 @@ def survey_batch(batch: Batch, *, classify: bool) -> Survey:
         x=x,
         y=y,
     )
+
+
+def flat_labels(y: np.ndarray) -> np.ndarray:
+    """Labels [n], also of a column [n, 1]."""
+    labels = np.asarray(y)
+    return labels.reshape(len(labels)) if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
 def merge(parts: Sequence[Survey]) -> Survey:

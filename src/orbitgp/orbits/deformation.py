@@ -21,6 +21,7 @@ from orbitgp.orbits.ranges import Ends, Flags, UniformRange
 from orbitgp.positive import inverse_softplus
 
 NUM_FIELDS = 5
+MAX_FREQUENCIES = 64
 SMOOTHING = 1e-3
 """Of |∇x| where the gradient is 0, in units of the image."""
 
@@ -49,10 +50,10 @@ class LocalDeformation(Orbit):
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()
-        if not 0 < width < math.inf or num_frequencies < 1:
+        if not 0 < width < math.inf or not 1 <= num_frequencies <= MAX_FREQUENCIES:
             raise InputError(
-                f"a deformation needs a width above 0 and at least 1 frequency; got {width} and "
-                f"{num_frequencies}"
+                f"a deformation needs a width above 0 and 1 to {MAX_FREQUENCIES} frequencies; got "
+                f"{width} and {num_frequencies}"
             )
         high = torch.as_tensor(amplitude, dtype=torch.get_default_dtype()).expand(NUM_FIELDS)
         flags = {"learn_low": learn_amplitude, "learn_high": learn_amplitude}
@@ -83,12 +84,13 @@ class LocalDeformation(Orbit):
                 f"deformations act on images [N, H, W] or [N, C, H, W]; got {list(x.shape)}"
             )
         height, width = x.shape[-2:]
-        fields = self._fields(noise.to(self.raw_width), height, width).to(x.dtype)
+        fields = self._fields(noise, height, width).to(x.dtype)
         displacement, thickness = _displacement(fields), fields[:, :, 4]
         images = x.reshape(len(x), -1, height, width)
         move = _first_order if self.tangent else _warped
         moved = move(images, displacement)
-        steepness = _gradient(moved.flatten(0, 1)).square().sum(2).add(SMOOTHING**2).sqrt()
+        slope = _gradient(moved.flatten(0, 1)) * x.new_tensor([1, width / height])[:, None, None]
+        steepness = slope.square().sum(2).add(SMOOTHING**2).sqrt()
         steepness = (steepness - SMOOTHING).unflatten(0, moved.shape[:2])
         thick = moved + thickness.unsqueeze(2) * steepness
         return thick.reshape(*thick.shape[:2], *x.shape[1:])
@@ -98,11 +100,13 @@ class LocalDeformation(Orbit):
     ) -> Float[Tensor, "N S 5 H W"]:
         """The five fields at every pixel, each with its amplitude."""
         frequencies, basis = _cosines(self.num_frequencies, height, width)
-        frequencies, basis = frequencies.to(noise), basis.to(noise)
+        frequencies, basis = frequencies.to(self.raw_width), basis.to(self.raw_width)
         weights = torch.exp(-0.5 * self.width**2 * frequencies)
         weights = weights / (weights.square() @ basis.square().mean(1)).sqrt()
         # low frequencies of all fields come first, where evenly spread noise is most even
-        normal = torch.special.ndtri(noise + 0.5 / UNIT).unflatten(-1, (-1, NUM_FIELDS)).mT
+        # in float64, where the middle of the last step of noise is not yet 1
+        normal = torch.special.ndtri(noise.double() + 0.5 / UNIT).to(self.raw_width)
+        normal = normal.unflatten(-1, (-1, NUM_FIELDS)).mT
         coefficients = normal * (self.amplitude.unsqueeze(-1) * weights)
         return (coefficients @ basis).unflatten(-1, (height, width))
 

@@ -48,11 +48,11 @@ class FileCheckpoint(Checkpoint):
 
     def restore(self, run: Resumable) -> None:
         """Go on from the file of the first process, if there is one."""
-        data = None
-        if self.group.rank == 0:
-            remove_leftovers(self.path.parent)
-            data = read_bytes(self.path) if self.path.exists() else None
-        data = self.group.bytes_from(0, data)
+        data = self.group.bytes_of_first(self._read)
         if data is not None:
             _, tensors, config = unseal(data, self.path, FORM)
             run.restore(config, tensors)
+
+    def _read(self) -> bytes | None:
+        remove_leftovers(self.path.parent)
+        return read_bytes(self.path) if self.path.exists() else None

@@ -41,6 +41,8 @@ class ProcessGroup(Group):
                 message = {"result": work()}
             except errors.OrbitGPError as error:
                 message = {"error": [type(error).__name__, str(error)]}
+            except OSError as error:
+                message = {"error": ["FileError", str(error)]}
         message = json.loads(self.bytes_from(0, json.dumps(message).encode()) or b"{}")
         if "error" in message:
             kind, text = message["error"]

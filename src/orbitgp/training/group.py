@@ -1,6 +1,5 @@
 """The processes that share a run: one by itself, or those that a launcher has joined."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,18 +28,14 @@ class Group:
         del rank
         return data
 
+    def bytes_of_first(self, read: Callable[[], bytes | None]) -> bytes | None:
+        """What the first process reads, or its error, at every process."""
+        held: list[bytes | None] = []
+        self.from_first(lambda: held.append(read()))
+        return self.bytes_from(0, held[0] if held else None)
+
     def wait(self) -> None:
         """Until all processes are here."""
 
 
 ALONE = Group()
-
-
-def current_group() -> Group:
-    """The group that was joined before, by torchrun or any other launcher; else one process."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return ALONE
-    from orbitgp.training.distributed import ProcessGroup
-
-    return ProcessGroup()

@@ -87,7 +87,10 @@ class Streamed(Examples):
 
 
 def chunk_generator(seed: int, number: int) -> torch.Generator:
-    """The generator of one chunk of a pass."""
+    """The generator of one chunk of a pass.
+
+    Torch's generators have 2³² seeds, so of many chunks some pair may share its noise, by chance.
+    """
     (state,) = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state) >> 1)
 

@@ -27,6 +27,8 @@ NUM_EVIDENCE = 8
 
 
 MAX_AVERAGED = 64
+STREAM_POINTS = 500
+"""Inducing variables on the sample of a stream, at least, that settle the scales."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Run:
         num_data, group = self.examples.num_data, self.group
         if isinstance(model.likelihood, Gaussian):
             density = self.num_points / num_data
+            if len(self.x) < num_data:  # few points of a sample would tell less than stage one did
+                density = max(density, min(1.0, STREAM_POINTS / len(self.x)))
             draws = {"num_samples": self.settings.num_samples, "generator": generator}
             settle(model, self.x, self.y, density=density, group=group, **draws)
         model = solve_large(

@@ -30,21 +30,28 @@ ENTRIES = 0.25e9
 
 
 def affordable_points(
-    num_data: int, num_features: int, *, num_averaged: int, seconds: float, memory: float
+    num_data: int,
+    num_features: int,
+    *,
+    num_averaged: int,
+    seconds: float,
+    memory: float,
+    processes: int = 1,
 ) -> int:
     """The largest M whose solve and evidence fit into the budget, by counting operations.
 
-    With E = M J (J + 24) N base covariances, of D features each,
+    With E = M J (J + 24) N base covariances, of D features each, on W processes,
 
-        time ≈ E / entries + 2 E D / f32 + (6 N M² + 20 M³) / f64,    memory ≈ 8 · 8 M²
+        time ≈ (E / entries + 2 E D / f32 + 6 N M² / f64) / W + 20 M³ / f64,   memory ≈ 8 · 8 M²
     """
     threads = torch.get_num_threads()
 
     def fits(m: int) -> bool:
         entries = m * num_averaged * (num_averaged + 24) * num_data
         kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["float32"]
-        algebra = (6 * num_data * m**2 + 20 * m**3) / FLOPS["float64"]
-        return kernel + algebra <= seconds * threads and 64 * m**2 <= memory
+        shared = kernel + 6 * num_data * m**2 / FLOPS["float64"]
+        total = shared / processes + 20 * m**3 / FLOPS["float64"]
+        return total <= seconds * threads and 64 * m**2 <= memory
 
     low, high = 1, 1 << 16
     while low < high:
@@ -53,9 +60,10 @@ def affordable_points(
     return low
 
 
-def default_memory() -> float:
-    """An eighth of the machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 8
+def default_memory(processes: int = 1) -> float:
+    """A process's part of an eighth of the machine's memory."""
+    here = min(processes, int(os.environ.get("LOCAL_WORLD_SIZE", processes)))
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 8 / max(here, 1)
 
 
 @torch.no_grad()

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from orbitgp.errors import NumericalError
 from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
-from orbitgp.objective import check_batch, pointwise_bound_at, statistics
+from orbitgp.objective import check_batch, check_num_data, pointwise_bound_at, statistics
+from orbitgp.orbits.base import check_inputs
 from orbitgp.posterior.closed_form import natural_step
 from orbitgp.posterior.inducing import kl
 from orbitgp.training.group import ALONE, Group
@@ -33,7 +34,9 @@ class GradientUpdate:
 
     def step(self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]) -> Elbo:
         """One step; returns the estimate that it climbed."""
+        check_inputs(x)
         check_batch(x, y)
+        check_num_data(self.num_data, x)
         self.optimizer.zero_grad()
         draws = {"generator": self.generator, "group_size": self.group_size}
         noise = self.model.orbit_noise(len(x), self.num_samples, **draws)
@@ -57,6 +60,7 @@ class GradientUpdate:
     def _fit(self, x: Tensor, y: Tensor, noise: Tensor | None) -> Float[Tensor, ""]:
         """Σ of the bounds at these rows, of which there may be none."""
         if not len(x):
+            self.model.posterior.prior_factor(self.model.kernel)  # fails here if it does elsewhere
             return torch.zeros((), dtype=torch.float64, device=x.device)
         sample = self.model.sample_orbit_at(x, noise)
         return pointwise_bound_at(self.model, sample, x, y, unbiased_pairs(self.group_size)).sum()
