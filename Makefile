@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := completion,plots,images,parquet,webdataset,botorch,tensorboard,mlflow
+EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorboard,mlflow
 SOURCES := src tests experiments benchmarks docs
 
 .PHONY: setup check format lint types test slow crash-test fuzz

@@ -36,6 +36,7 @@ def test_shards_add_up_in_any_order(num_shards):
     assert_same_model(model, sum(parts), expected)
 
 
+@pytest.mark.slow
 def test_ray_must_be_there_and_started():
     pytest.importorskip("ray")
     from orbitgp.recipes import ray_statistics

@@ -61,7 +61,7 @@ def _add(first: SufficientStatistics, second: SufficientStatistics) -> Sufficien
 
 def _started_ray() -> Any:
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports] - an extra that takes 200 MB
     except ImportError:
         raise InputError('this recipe needs Ray: pip install "orbitgp[ray]"') from None
     if not ray.is_initialized():
