@@ -9,6 +9,9 @@ from torch.nn.functional import adaptive_avg_pool2d, conv2d, normalize, relu
 
 from orbitgp.errors import InputError
 
+BLOCK = 128
+"""Images at a time, so that what stands between two operations stays near the processor."""
+
 MAX_CELLS = 256
 EPSILON = 1e-6
 """Under the square root, whose slope would have no end at 0."""
@@ -79,7 +82,10 @@ class OrientedEnergy(nn.Module):
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
         """√(pooled energy), scaled to length 1."""
         images = x.reshape(-1, 1, *x.shape[-2:])
-        energy = relu(conv2d(images, self.kernel.to(x), padding=1)).pow(self.sharpness)
-        pooled = [adaptive_avg_pool2d(energy, size).flatten(1) for size in self.cells]
-        roots = torch.cat(pooled, 1).add(EPSILON).sqrt()
+        roots = torch.cat([self._roots(block) for block in images.split(BLOCK)])
         return normalize(roots.reshape(len(x), -1), dim=1)
+
+    def _roots(self, images: Float[Tensor, "B 1 H W"]) -> Float[Tensor, "B D"]:
+        energy = relu(conv2d(images, self.kernel.to(images), padding=1)).pow(self.sharpness)
+        pooled = [adaptive_avg_pool2d(energy, size).flatten(1) for size in self.cells]
+        return torch.cat(pooled, 1).add(EPSILON).sqrt()

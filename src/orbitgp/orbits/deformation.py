@@ -21,6 +21,9 @@ from orbitgp.orbits.ranges import Ends, Flags, UniformRange
 from orbitgp.positive import inverse_softplus
 
 NUM_FIELDS = 5
+BLOCK = 128
+"""Samples at a time, so that what stands between two operations stays near the processor."""
+
 MAX_FREQUENCIES = 64
 SMOOTHING = 1e-3
 """Of |∇x| where the gradient is 0, in units of the image."""
@@ -83,6 +86,13 @@ class LocalDeformation(Orbit):
             raise InputError(
                 f"deformations act on images [N, H, W] or [N, C, H, W]; got {list(x.shape)}"
             )
+        size = max(1, BLOCK // noise.shape[1])
+        blocks = zip(x.split(size), noise.split(size), strict=True)
+        return torch.cat([self._deformed(*block) for block in blocks])
+
+    def _deformed(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
+    ) -> Float[Tensor, "N S *event"]:
         height, width = x.shape[-2:]
         fields = self._fields(noise, height, width).to(x.dtype)
         displacement, thickness = _displacement(fields), fields[:, :, 4]
