@@ -34,24 +34,19 @@ print(len(results), "checks")
 """
 
 
-def test_scikit_learns_own_checks_pass_on_default_settings():
-    """Both at once, each in a process of its own, without the type checks that slow tests down."""
-    names = ("InvariantGPClassifier", "InvariantGPRegressor")
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", CHECK, name],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in names
-    ]
-    for name, run in zip(names, runs, strict=True):
-        output = run.communicate()[0]
-        assert run.returncode == 0
-        *failures, summary = output.splitlines()
-        assert not failures, f"{name}: {failures}"
-        assert int(summary.split()[0]) > 50
+@pytest.mark.parametrize("name", ["InvariantGPClassifier", "InvariantGPRegressor"])
+def test_scikit_learns_own_checks_pass_on_default_settings(name):
+    """In a process of its own, without the type checks that slow tests down."""
+    run = subprocess.run(
+        [sys.executable, "-c", CHECK, name],
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    *failures, summary = run.stdout.splitlines()
+    assert not failures, failures
+    assert int(summary.split()[0]) > 50
 
 
 def bars(num_data, seed=0):
