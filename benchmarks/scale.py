@@ -97,17 +97,17 @@ def weak_worker(rank: int, folder: str, num_data: int, repeats: int, results: An
     dist.all_reduce = lambda message: (sent.append(message.nbytes), reduce(message))[1]  # type: ignore
     alone, together, sizes = [], [], []
     for _ in range(repeats + 1):
-        group.wait()
+        dist.barrier()
         if rank == 0:
             alone.append(timed_pass(model, once, STANDARD["num_samples"]))
-        group.wait()
+        dist.barrier()
         together.append(timed_pass(model, twice, STANDARD["num_samples"], group))
     for examples in (once, twice):
         sent.clear()
         timed_pass(model, examples, STANDARD["num_samples"], group)
         sizes.append(sum(sent))
     message = torch.zeros(STANDARD["num_points"] ** 2, dtype=torch.float64)
-    group.wait()
+    dist.barrier()
     start = time.perf_counter()
     for _ in range(20):
         reduce(message)

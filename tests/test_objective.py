@@ -21,7 +21,8 @@ from orbitgp import (
     elbo,
 )
 from orbitgp.kernels import covariance
-from orbitgp.objective import pointwise_bound, stream_pointwise_bound
+from orbitgp.model import unbiased_pairs
+from orbitgp.objective import bounds_of, pointwise_bound, stream_covariances
 from tests.conftest import assert_close
 from tests.models import random_model
 
@@ -155,10 +156,11 @@ def test_minibatches_average_to_the_whole(generator):
 def test_a_stream_of_pointwise_bounds_is_that_of_the_whole(generator):
     x, y = symmetric_data(generator)
     model = invariant_model(ORBITS[1], x[:5])
-    draws = {"num_samples": None, "generator": None}
-    whole = pointwise_bound(model, x, y, **draws)
-    batches = zip(x.split(5), y.split(5), strict=True)
-    streamed = stream_pointwise_bound(model, batches, memory=4 * 8 * 5 * 3, **draws)
+    whole = pointwise_bound(model, x, y, num_samples=None, generator=None)
+    batches = [(a, b, None) for a, b in zip(x.split(5), y.split(5), strict=True)]
+    draws = {"num_samples": None, "weigh": unbiased_pairs(1), "memory": 4 * 8 * 5 * 3}
+    stream = stream_covariances(model, batches, **draws)
+    streamed = bounds_of(stream, model.posterior.q, model.posterior.prior_factor(model.kernel))
     assert_close(streamed, whole.detach())
 
 

@@ -30,7 +30,7 @@ def test_shards_add_up_in_any_order(num_shards):
     model, examples = problem()
     expected = pass_statistics(model, examples, group=ALONE, **DRAWS)
     parts = [
-        chunk_statistics(model, examples.chunks(shard, num_shards), examples.one, **DRAWS)
+        chunk_statistics(model, examples, shard, num_shards, **DRAWS)
         for shard in reversed(range(num_shards))
     ]
     assert_same_model(model, sum(parts), expected)

@@ -75,23 +75,6 @@ def pointwise_bound_at(
 
 
 @torch.no_grad()
-def stream_pointwise_bound(
-    model: InvariantGP,
-    batches: Iterable[tuple[Tensor, Tensor]],
-    *,
-    num_samples: int | None,
-    generator: torch.Generator | None,
-    group_size: int = 1,
-    memory: int = 2**25,
-) -> Float[Tensor, "N"]:
-    """`pointwise_bound` of any number of batches (x, y), with one factorisation for all of them."""
-    weigh = unbiased_pairs(group_size)
-    keyed = ((x, y, generator) for x, y in batches)
-    stream = stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh, memory=memory)
-    return bounds_of(stream, model.posterior.q, model.posterior.prior_factor(model.kernel))
-
-
-@torch.no_grad()
 def bounds_of(
     stream: Iterable[tuple[OrbitCovariances, QuadraticBound]],
     q: WhitenedGaussian,

@@ -2,8 +2,8 @@
 
 Any engine will do that can run a function on shards and add up what comes back:
 
-    chunk_statistics(model, examples.chunks(shard, num_shards), examples.one, …)   map
-    first + second                                                                reduce
+    chunk_statistics(model, examples, shard, num_shards, …)   map
+    first + second                                            reduce
 
 Here it is for Ray, whose cluster (`ray.init`) is the caller's to start. The draws belong to the
 chunks, so the sum is that of one process, but for the order of its terms.
@@ -51,8 +51,7 @@ def ray_statistics(
 def _of_shard(
     model: InvariantGP, examples: Examples, shard: int, num_shards: int, draws: dict[str, Any]
 ) -> SufficientStatistics:
-    chunks = examples.chunks(shard, num_shards)
-    return chunk_statistics(model, chunks, examples.one, **draws)
+    return chunk_statistics(model, examples, shard, num_shards, **draws)
 
 
 def _add(first: SufficientStatistics, second: SufficientStatistics) -> SufficientStatistics:

@@ -15,6 +15,7 @@ import torch
 
 import orbitgp
 from orbitgp import FileError, InvariantGPClassifier, OrbitGPError, TrainingSettings
+from orbitgp.estimators.task import Task
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.sealed import read_sealed, write_sealed
 from orbitgp.training.callbacks import Callback
@@ -66,18 +67,8 @@ def new_run():
     model = classifier()
     model.scale_ = 1.0
     starts, x = starting_orbits("affine"), model._inputs(images)
-    return model._run(
-        starts,
-        x,
-        codes,
-        Resident(x, codes),
-        likelihood=likelihood,
-        num_outputs=2,
-        variance=0.2,
-        largest=12,
-        generator=generator,
-        group=ALONE,
-    )
+    task = Task(likelihood, num_outputs=2, variance=0.2, largest=12)
+    return model._run(starts, Resident(x, codes), task, generator, ALONE)
 
 
 def load_model(path):

@@ -191,7 +191,7 @@ def test_stage_two_has_more_evidence(generator):
     small = evidence(run.model, everything, **draws)
     noise = run.model.likelihood.noise.item()
     chosen = {"num_points": 60, "num_averaged": 8, "generator": generator}
-    large = solve_large(run.model, run.x, run.y, examples=everything, **chosen)
+    large = solve_large(run.model, everything, **chosen)
     value, error = evidence(large, everything, **draws)
     print(f"M = 30: {small[0]:.1f} ± {small[1]:.1f} nats; M = 60: {value:.1f} ± {error:.1f}")
     assert value > small[0] + 4 * (error + small[1])

@@ -2,8 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from orbitgp.data.stream import Stream
 from orbitgp.errors import InputError
 from orbitgp.estimators.archive import read_fitted
 from orbitgp.estimators.display import learned_html
 from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
+from orbitgp.estimators.task import Task, Whole
 from orbitgp.features import Standardize
-from orbitgp.likelihoods.base import Likelihood
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.orbits.names import starting_orbits
@@ -60,14 +58,16 @@ def _scale_of(X: np.ndarray) -> float:
     return float(np.abs(X).max()) or 1.0
 
 
-@dataclass(frozen=True)
-class Whole:
-    """All the data of a stream, of which a sample is in memory."""
-
-    stream: Stream
-    num_data: int
-    scale: float
-    encode: Callable[[np.ndarray], Tensor]
+def _check_same_data(digest: str, first: str, group: Group) -> None:
+    """Refused by all processes at once, or those with the same data would wait for ever."""
+    different = torch.tensor(float(digest != first))
+    group.add_(different)
+    if different:
+        raise InputError(
+            f"{different.item():.0f} of {group.size} processes were given other data than the "
+            "first; all must call fit with the same X and y, and each takes its part of the "
+            "work: to fit them apart, leave the process group first"
+        )
 
 
 class Warn(Callback):
@@ -112,16 +112,7 @@ class InvariantGPEstimator(BaseEstimator):
         return tags
 
     def _fit(
-        self,
-        X: np.ndarray,
-        raw: np.ndarray,
-        y: Tensor,
-        likelihood: Likelihood,
-        *,
-        num_outputs: int,
-        variance: float,
-        largest: int,
-        whole: Whole | None = None,
+        self, X: np.ndarray, raw: np.ndarray, y: Tensor, task: Task, whole: Whole | None = None
     ) -> None:
         """Both stages, and all fitted attributes that the two estimators share.
 
@@ -130,29 +121,13 @@ class InvariantGPEstimator(BaseEstimator):
         self._check_parameters()
         # what cannot be used is refused before a folder is made for it
         starts = starting_orbits(self.orbit)
-        self.scale_ = _scale_of(X) if whole is None else whole.scale
-        x = self._inputs(X)
-        examples: Examples = Resident(x, y)
-        if whole is not None:
-            examples = Streamed(
-                whole.stream,
-                lambda batch_x, batch_y: (self._inputs(batch_x), whole.encode(batch_y)),
-                whole.num_data,
-                (x[:1], y[:1]),
-            )
+        examples = self._examples(X, y, whole)
         group = current_group()
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         digest = digest_of(X, raw, *([] if whole is None else [np.array(whole.num_data)]))
         seed, first = group.from_first(lambda: [folder.open(self, digest, seed), digest])
-        different = torch.tensor(float(digest != first))
-        group.add_(different)
-        if different:  # raised by all, or those with the same data would wait for ever
-            raise InputError(
-                f"{different.item():.0f} of {group.size} processes were given other data than the "
-                "first; all must call fit with the same X and y, and each takes its part of the "
-                "work: to fit them apart, leave the process group first"
-            )
+        _check_same_data(digest, first, group)
         data = folder.model()
         if data is not None:
             read_fitted(self, data, Path(str(self.run)))
@@ -160,47 +135,44 @@ class InvariantGPEstimator(BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         told = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(told if group.rank == 0 else ())
-        run = self._run(
-            starts,
-            x,
-            y,
-            examples,
-            likelihood=likelihood,
-            num_outputs=num_outputs,
-            variance=variance,
-            largest=largest,
-            generator=generator,
-            group=group,
-        )
+        run = self._run(starts, examples, task, generator, group)
         outcome = run.finish(callback, folder.checkpoint)
         self._take(outcome, generator)
-        folder.finish(self, x, y, raw)
+        folder.finish(self, examples.x, y, raw)
+
+    def _examples(self, X: np.ndarray, y: Tensor, whole: Whole | None) -> Examples:
+        """The data as the model sees them: these, or a stream of which they are a sample."""
+        self.scale_ = _scale_of(X) if whole is None else whole.scale
+        x = self._inputs(X)
+        if whole is None:
+            return Resident(x, y)
+        return Streamed(
+            whole.stream,
+            lambda batch_x, batch_y: (self._inputs(batch_x), whole.encode(batch_y)),
+            whole.num_data,
+            (x, y),
+        )
 
     def _run(
         self,
         starts: Sequence[Orbit],
-        x: Tensor,
-        y: Tensor,
         examples: Examples,
-        *,
-        likelihood: Likelihood,
-        num_outputs: int,
-        variance: float,
-        largest: int,
+        task: Task,
         generator: torch.Generator,
         group: Group,
     ) -> Run:
         """The run that these data and parameters ask for, at its beginning."""
+        x = examples.x
         features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
         models = [
             initial_model(
                 orbit,
-                likelihood,
+                task.likelihood,
                 x,
-                num_outputs=num_outputs,
+                num_outputs=task.num_outputs,
                 num_points=min(STAGE_ONE_POINTS, len(x) if orbit.size == 1 else 2 * len(x)),
                 feature_map=features,
-                variance=variance,
+                variance=task.variance,
                 generator=generator,
             )
             for orbit in starts
@@ -208,18 +180,16 @@ class InvariantGPEstimator(BaseEstimator):
         # threads and memory may differ from one machine to the next: the first process decides
         num_points, num_averaged = group.from_first(
             lambda: self._sizes(
-                models[0], examples.num_data, len(x), min(largest, len(x)), group.size
+                models[0], examples.num_data, len(x), min(task.largest, len(x)), group.size
             )
         )
         return Run(
             models,
-            x,
-            y,
+            examples,
             settings=self.settings or TrainingSettings(),
             num_points=num_points,
             num_averaged=num_averaged,
             generator=generator,
-            examples=examples,
             group=group,
         )
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from orbitgp.data.recognise import stream_of
 from orbitgp.errors import InputError
-from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
+from orbitgp.estimators.base import InvariantGPEstimator, check_dense
 from orbitgp.estimators.survey import flat_labels, survey
+from orbitgp.estimators.task import Task, Whole
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.training.current import current_group
 
@@ -72,13 +73,12 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             raise InputError(
                 f"a classifier needs at least 2 classes; got 1 class, {self.classes_[0]!r}"
             )
-        likelihood = OneHotGaussian(num_classes, noise=0.05)
         # codes have no noise, so with as many inducing variables as data the evidence would take
         # them for exact values and the noise to 0, which classes are not
         num_data = len(X) if whole is None else whole.num_data
         largest = min(num_data, max(1000, num_data // 2))
-        sizes = {"num_outputs": num_classes, "largest": largest}
-        self._fit(X, y, self._codes(y), likelihood, variance=0.2, whole=whole, **sizes)
+        task = Task(OneHotGaussian(num_classes, noise=0.05), num_classes, 0.2, largest)
+        self._fit(X, y, self._codes(y), task, whole)
         return self
 
     def _codes(self, labels: np.ndarray) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from orbitgp.data.recognise import stream_of
 from orbitgp.errors import InputError
-from orbitgp.estimators.base import InvariantGPEstimator, Whole, check_dense
+from orbitgp.estimators.base import InvariantGPEstimator, check_dense
 from orbitgp.estimators.survey import survey
+from orbitgp.estimators.task import Task, Whole
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.training.current import current_group
 from orbitgp.training.run import Outcome
@@ -72,9 +73,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         self.flat_target_ = np.ndim(y) == 1
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        sizes = {"num_outputs": targets.shape[1], "largest": self.num_data_}
-        likelihood = Gaussian(noise=0.1)
-        self._fit(X, targets, self._standard(y), likelihood, variance=1.0, whole=whole, **sizes)
+        task = Task(Gaussian(noise=0.1), targets.shape[1], 1.0, self.num_data_)
+        self._fit(X, targets, self._standard(y), task, whole)
         return self
 
     def _standard(self, y: np.ndarray) -> Tensor:

@@ -1,6 +1,6 @@
 """Several processes through a `torch.distributed` group that is already there.
 
-Sums, broadcasts and barriers are all that is used, so any launcher and any backend will do. All
+Sums and broadcasts are all that is used, so any launcher and any backend will do. All
 processes take the same decisions, since they take them from the same sums.
 """
 
@@ -61,7 +61,3 @@ class ProcessGroup(Group):
         if len(message):
             dist.broadcast(message, rank)
         return message.cpu().numpy().tobytes()
-
-    def wait(self) -> None:
-        """A barrier."""
-        dist.barrier()

@@ -34,8 +34,5 @@ class Group:
         self.from_first(lambda: held.append(read()))
         return self.bytes_from(0, held[0] if held else None)
 
-    def wait(self) -> None:
-        """Until all processes are here."""
-
 
 ALONE = Group()

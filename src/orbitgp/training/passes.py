@@ -40,8 +40,9 @@ class Examples(ABC):
     num_data: int
     """N."""
 
-    one: tuple[Tensor, Tensor]
-    """One of them, for the shapes."""
+    x: Tensor
+    y: Tensor
+    """Those in memory: all of them, or a sample."""
 
     @abstractmethod
     def chunks(self, rank: int, world_size: int) -> Iterator[Chunk]:
@@ -53,7 +54,6 @@ class Resident(Examples):
 
     def __init__(self, x: Tensor, y: Tensor) -> None:
         self.x, self.y, self.num_data = x, y, len(x)
-        self.one = (x[:1], y[:1])
 
     def chunks(self, rank: int, world_size: int) -> Iterator[Chunk]:
         """Chunk r, r + W, r + 2W, … of `CHUNK` rows each, for rank r of W."""
@@ -70,18 +70,19 @@ class Streamed(Examples):
         stream: Stream,
         prepare: Callable[[np.ndarray, np.ndarray], tuple[Tensor, Tensor]],
         num_data: int,
-        one: tuple[Tensor, Tensor],
+        sample: tuple[Tensor, Tensor],
     ) -> None:
-        self.stream, self.prepare, self.num_data, self.one = stream, prepare, num_data, one
+        self.stream, self.prepare, self.num_data = stream, prepare, num_data
+        self.x, self.y = sample
 
     def chunks(self, rank: int, world_size: int) -> Iterator[Chunk]:
         """Batch by batch, as tensors."""
         for batch in self.stream.batches(rank, world_size):
             x, y = self.prepare(np.asarray(batch.x), np.asarray(batch.y))
-            if x.shape[1:] != self.one[0].shape[1:]:
+            if x.shape[1:] != self.x.shape[1:]:
                 raise InputError(
                     f"batch {batch.number} has inputs of shape {list(x.shape[1:])}; those before "
-                    f"it had {list(self.one[0].shape[1:])}"
+                    f"it had {list(self.x.shape[1:])}"
                 )
             yield Chunk(batch.number, x, y)
 
@@ -103,18 +104,20 @@ def pass_seed(generator: torch.Generator) -> int:
 @torch.no_grad()
 def chunk_statistics(
     model: InvariantGP,
-    chunks: Iterator[Chunk],
-    one: tuple[Tensor, Tensor],
+    examples: Examples,
+    rank: int,
+    world_size: int,
     *,
     num_samples: int,
     weigh: Weigh,
     seed: int,
 ) -> SufficientStatistics:
-    """(c, P, Q, κ, n) of some chunks; zeros, in the shapes that `one` example has, of none."""
+    """(c, P, Q, κ, n) of the chunks of one process; zeros if it has none."""
+    chunks = examples.chunks(rank, world_size)
     first = next(chunks, None)
     if first is None:
         draws = {"num_samples": num_samples, "generator": chunk_generator(seed, 0)}
-        return statistics(model, *one, weigh=weigh, **draws) * 0.0
+        return statistics(model, examples.x[:1], examples.y[:1], weigh=weigh, **draws) * 0.0
     keyed = ((c.x, c.y, chunk_generator(seed, c.number)) for c in _chain(first, chunks))
     return accumulate(stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh))
 
@@ -131,7 +134,7 @@ def pass_statistics(
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of all data; each example is counted once, by one of the processes."""
     draws = {"num_samples": num_samples, "weigh": weigh, "seed": seed}
-    total = chunk_statistics(model, examples.chunks(group.rank, group.size), examples.one, **draws)
+    total = chunk_statistics(model, examples, group.rank, group.size, **draws)
     count = torch.tensor(total.num_data, dtype=torch.float64)
     group.add_(total.constant, total.linear, total.gram, total.variance, count)
     check_coverage(count.item(), examples.num_data)

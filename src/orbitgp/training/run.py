@@ -16,7 +16,7 @@ from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.checkpoint import Checkpoint
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.loop import INTERRUPTED, Training, train
-from orbitgp.training.passes import Examples, Resident
+from orbitgp.training.passes import Examples
 from orbitgp.training.scales import settle
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import evidence, evidence_of_nothing, solve_large
@@ -55,19 +55,16 @@ class Run:
     def __init__(
         self,
         models: Sequence[InvariantGP],
-        x: Tensor,
-        y: Tensor,
+        examples: Examples,
         *,
         settings: TrainingSettings,
         num_points: int,
         num_averaged: int,
         generator: torch.Generator,
-        examples: Examples | None = None,
         group: Group = ALONE,
     ) -> None:
-        self.models, self.x, self.y, self.settings = list(models), x, y, settings
-        self.examples = examples or Resident(x, y)
-        self.group = group
+        self.models, self.settings = list(models), settings
+        self.examples, self.group = examples, group
         self.num_points, self.num_averaged = num_points, num_averaged
         self.generator = generator
         self.scores: list[float] = []
@@ -93,17 +90,16 @@ class Run:
             f"solving with {self.num_points} inducing variables, then weighing the evidence"
         )
         num_data, group = self.examples.num_data, self.group
+        x, y = self.examples.x, self.examples.y
         if isinstance(model.likelihood, Gaussian):
             density = self.num_points / num_data
-            if len(self.x) < num_data:  # few points of a sample would tell less than stage one did
-                density = max(density, min(1.0, STREAM_POINTS / len(self.x)))
+            if len(x) < num_data:  # few points of a sample would tell less than stage one did
+                density = max(density, min(1.0, STREAM_POINTS / len(x)))
             draws = {"num_samples": self.settings.num_samples, "generator": generator}
-            settle(model, self.x, self.y, density=density, group=group, **draws)
+            settle(model, x, y, density=density, group=group, **draws)
         model = solve_large(
             model,
-            self.x,
-            self.y,
-            examples=self.examples,
+            self.examples,
             num_points=self.num_points,
             num_averaged=self.num_averaged,
             generator=generator,
@@ -112,7 +108,7 @@ class Run:
         draws = {"num_samples": NUM_EVIDENCE, "generator": generator, "group": group}
         value, error = evidence(model, self.examples, **draws)
         if isinstance(model.likelihood, Gaussian):
-            nothing = evidence_of_nothing(model.likelihood, self.x, self.y, num_data)
+            nothing = evidence_of_nothing(model.likelihood, x, y, num_data)
             if value <= nothing + 1:
                 callback.warned(
                     f"nothing was learned: the evidence, {value:.1f} nats, is no more than the "
@@ -156,7 +152,7 @@ class Run:
             if len(self.scores) > len(self.models) or not config["phase"] >= 0:
                 raise ValueError("more scores than starts, or no such phase")
             self.num_steps, self.stopped = int(config["num_steps"]), str(config["stopped"])
-            self.num_points, self.num_averaged = sizes_from(config["sizes"], len(self.x))
+            self.num_points, self.num_averaged = sizes_from(config["sizes"], len(self.examples.x))
             self.curve = evaluations_from(config["curve"])
             self.generator.set_state(tensors["generator"])
             self._begin(config["phase"])
@@ -181,8 +177,8 @@ class Run:
             settings = replace(self.settings, max_steps=min(steps, self.settings.max_steps))
             self.training = Training(
                 model,
-                self.x,
-                self.y,
+                self.examples.x,
+                self.examples.y,
                 settings=settings,
                 generator=self.generator,
                 num_data=self.examples.num_data,

@@ -69,10 +69,8 @@ def default_memory(processes: int = 1) -> float:
 @torch.no_grad()
 def solve_large(
     model: InvariantGP,
-    x: Tensor,
-    y: Tensor,
-    *,
     examples: Examples,
+    *,
     num_points: int,
     num_averaged: int,
     generator: torch.Generator,
@@ -83,6 +81,7 @@ def solve_large(
     Each variable is f at one of the data in memory, averaged over J points of its orbit. What these
     data say of f is then in Kuu already; if they are all there are, only the others take a pass.
     """
+    x, y = examples.x, examples.y
     order = torch.randperm(len(x), generator=generator).to(x.device)
     own, others = order[:num_points], order[num_points:]
     draws = {"num_averaged": num_averaged, "generator": generator}

@@ -1,0 +1,30 @@
+"""What an estimator asks of a run: the data, and the model that suits their targets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from orbitgp.data.stream import Stream
+from orbitgp.likelihoods.base import Likelihood
+
+
+@dataclass(frozen=True)
+class Task:
+    """How targets are modelled; `largest` is the M beyond which more would do harm."""
+
+    likelihood: Likelihood
+    num_outputs: int
+    variance: float
+    largest: int
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All the data of a stream, of which a sample is in memory."""
+
+    stream: Stream
+    num_data: int
+    scale: float
+    encode: Callable[[np.ndarray], Tensor]
