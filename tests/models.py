@@ -25,4 +25,5 @@ def random_q(generator, num_points, num_outputs, num_scales=1):
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     scale = 0.2 * draw(num_scales, num_points, num_points) + 0.5 * torch.eye(num_points)
-    return WhitenedGaussian(draw(num_points, num_outputs), scale.triu())
+    narrowing = torch.tensor(0.6, dtype=torch.float64)
+    return WhitenedGaussian(draw(num_points, num_outputs), scale.triu(), narrowing)

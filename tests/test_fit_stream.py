@@ -66,7 +66,7 @@ def test_a_classifier_learns_from_a_stream(monkeypatch):
     parameters = {"settings": QUICK, "num_inducing": 100, "random_state": 0}
     streamed = InvariantGPClassifier("affine", **parameters).fit_stream(stream)
     memory = InvariantGPClassifier("affine", **parameters).fit(images[:600], labels[:600])
-    assert stream.passes == [600] * 4  # survey, fitting, judging, weighing
+    assert stream.passes == [600] * 4  # survey, fitting, weighing, leaving out
     scores = [model.score(test_images, test_labels) for model in (streamed, memory)]
     assert min(scores) > 0.9
     assert streamed.evidence_ == pytest.approx(memory.evidence_, rel=0.2)

@@ -6,7 +6,7 @@ from orbitgp import InputError, mean_pairs, solve
 from orbitgp.training.group import ALONE
 from orbitgp.training.passes import Resident, chunk_statistics, pass_statistics
 from tests.conftest import assert_close
-from tests.training.ranks import model_and_data
+from tests.training.ranks import NUM_DATA, model_and_data
 
 DRAWS = {"num_samples": 4, "weigh": mean_pairs, "seed": 7}
 
@@ -19,9 +19,9 @@ def problem():
 def assert_same_model(model, total, expected):
     for part in ("constant", "linear", "gram", "variance"):
         assert_close(getattr(total, part), getattr(expected, part))
-    assert total.num_data == expected.num_data == 600
-    factor = model.posterior.prior_factor(model.kernel)
-    assert_close(solve(total, factor).mean, solve(expected, factor).mean, tolerance=1e-9)
+    assert total.num_data == expected.num_data == NUM_DATA
+    prior = model.posterior.prior_covariance(model.kernel)
+    assert_close(solve(total, prior).mean, solve(expected, prior).mean, tolerance=1e-9)
 
 
 @pytest.mark.parametrize("num_shards", [1, 2, 3, 7])

@@ -4,7 +4,9 @@ Everything else in the library sees dense tensors only.
 """
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import torch
 from gpytorch.constraints import Positive
@@ -15,6 +17,9 @@ from torch.func import functional_call
 
 from orbitgp.errors import InputError, refuse_second_derivatives
 from orbitgp.values import OrbitSample
+
+BLOCK = 2**22
+"""Covariances in a buffer of `coarse_sums`."""
 
 
 def covariance(
@@ -86,19 +91,103 @@ def _inner(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
     return (a * b).sum_to_size(like.shape)
 
 
+class _Rounded(torch.autograd.Function):
+    """The nearest bfloat16, of the same dtype; its gradient passes through unchanged."""
+
+    @staticmethod
+    def forward(_: Any, x: Tensor) -> Tensor:
+        return x.bfloat16().to(x.dtype)
+
+    @staticmethod
+    def backward(_: Any, grad: Tensor) -> Tensor:  # pyright: ignore
+        return grad
+
+
+def rounded(x: Tensor) -> Tensor:
+    """Points with 8 significant bits to each coordinate."""
+    return _Rounded.apply(x)  # pyright: ignore[reportReturnType]
+
+
+@contextmanager
+def _coarse_products() -> Iterator[None]:
+    """Products of float32 matrices in bfloat16 with float32 sums: exact on rounded points."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def coarse_sums(
+    kernel: "RBF",
+    x: Float[Tensor, "N S D"],
+    z: Float[Tensor, "M J D"],
+    group_size: int,
+) -> Float[Tensor, "N B M"]:
+    """Σ_{s in group} mean_j k(x_ns, z_mj) for rounded points, without gradients.
+
+    x·z of rounded points is exact but for the rounding of its float32 sum. On processors with
+    units for such products they are two to three times faster; all else is done in two buffers.
+    """
+    (num_inputs, num_samples, _), (num_points, num_averaged, _) = x.shape, z.shape
+    scale = 1 / kernel.lengthscale.square().item()
+    shift = kernel.variance.log().item() - math.log(num_averaged)
+    rights = [points.contiguous() for points in rounded(z).unbind(1)]
+    norms = [_half_norms(points, scale).sub_(shift) for points in rights]
+    block = max(1, min(num_inputs, BLOCK // (num_points * num_samples)))
+    buffers = x.new_empty(min(num_averaged, 2), block * num_samples, num_points)
+    sums = x.new_empty(num_inputs, num_samples // group_size, num_points)
+    for start in range(0, num_inputs, block):
+        left = rounded(x[start : start + block]).flatten(0, 1)
+        total, values = buffers[0, : len(left)], buffers[-1, : len(left)]
+        for place, (right, norm) in enumerate(zip(rights, norms, strict=True)):
+            out = values if place else total
+            with _coarse_products():
+                torch.addmm(norm.neg(), left, right.mT, alpha=scale, out=out)
+            out.sub_(_half_norms(left, scale).unsqueeze(1)).clamp_(max=shift).exp_()
+            if place:
+                total.add_(values)
+        grouped = total.unflatten(0, (-1, num_samples // group_size, group_size))
+        torch.sum(grouped, 2, out=sums[start : start + block])
+    return sums
+
+
+def has_coarse_sums(kernel: Kernel, x: Tensor) -> TypeGuard["RBF"]:
+    """Whether `coarse_sums` are what the kernel gives here."""
+    if type(kernel) is not RBF or not kernel.coarse or kernel.active_dims is not None:
+        return False
+    plain = kernel.lengthscale.numel() == 1 and x.dtype == torch.float32
+    return plain and not torch.is_grad_enabled()
+
+
+def _half_norms(points: Float[Tensor, "N D"], scale: float) -> Float[Tensor, "N"]:
+    """½ |x|² / ℓ²."""
+    return torch.linalg.vector_norm(points, dim=-1).square_().mul_(0.5 * scale)
+
+
 class RBF(Kernel):
     """k(x, x') = v exp(−½ |x − x'|² / ℓ²), a GPyTorch kernel with its variance inside.
 
     The same function as `ScaleKernel(RBFKernel())` in fewer passes over memory. ℓ is one number
-    or, with `ard_num_dims`, one for each feature.
+    or, with `ard_num_dims`, one for each feature. A `coarse` one is evaluated at points that are
+    rounded to 8 significant bits, which is a kernel like any other and faster to compute.
     """
 
     has_lengthscale = True
     raw_variance: nn.Parameter
     raw_variance_constraint: Positive
 
-    def __init__(self, variance: float = 1.0, lengthscale: float = 1.0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        variance: float = 1.0,
+        lengthscale: float = 1.0,
+        *,
+        coarse: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.coarse = coarse
         if not (0 < variance < math.inf and 0 < lengthscale < math.inf):
             raise InputError(
                 "the variance and lengthscale of a kernel must be positive and finite; "
@@ -124,6 +213,8 @@ class RBF(Kernel):
     ) -> Tensor:
         """Covariances [..., N, M], or [..., N] of matching rows if `diag`."""
         del params
+        if self.coarse:
+            x1, x2 = rounded(x1), rounded(x2)
         if diag:
             squared = ((x1 - x2) / self.lengthscale).square().sum(-1)
             return self.variance[..., 0] * torch.exp(-0.5 * squared)

@@ -146,13 +146,27 @@ def stream_covariances(
     memory: int = 2**25,
 ) -> Iterator[tuple[OrbitCovariances, QuadraticBound]]:
     """Covariances and bounds of batches (x, y, generator), in pieces of about `memory` bytes."""
+    draws = {"num_samples": num_samples, "weigh": weigh, "memory": memory}
+    for sample, x, y in stream_samples(model, batches, **draws):
+        yield model.covariances(sample, weigh), _bound(model, x, y)
+
+
+@torch.no_grad()
+def stream_samples(
+    model: InvariantGP,
+    batches: Iterable[tuple[Tensor, Tensor, torch.Generator | None]],
+    *,
+    num_samples: int | None,
+    weigh: Weigh,
+    memory: int = 2**25,
+) -> Iterator[tuple[OrbitSample, Tensor, Tensor]]:
+    """The orbit samples of the pieces of `stream_covariances`, with their inputs and targets."""
     num_rows = model.orbit.size if num_samples is None else num_samples
     size = max(1, int(memory / (4 * num_rows * len(model.posterior.points))))
     for batch_x, batch_y, generator in batches:
         check_batch(batch_x, batch_y)
         for x, y in zip(batch_x.split(size), batch_y.split(size), strict=True):
-            sample = weigh.draw(model, x, num_samples, generator)
-            yield model.covariances(sample, weigh), _bound(model, x, y)
+            yield weigh.draw(model, x, num_samples, generator), x, y
 
 
 def _bound(model: InvariantGP, x: Tensor, y: Tensor) -> QuadraticBound:

@@ -8,6 +8,7 @@ Samples come in B groups of G (S = B G). A pair weighs `within` = b if it shares
 at the price of B, not S, vectors for each input. G = 1 is the estimator of the paper.
 """
 
+import itertools
 import math
 
 import torch
@@ -16,6 +17,12 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.values import PairWeights
+
+STRIPS = 8
+"""Parts that a symmetric matrix is computed in: (STRIPS + 1) / (2 STRIPS) of the work of all."""
+
+STRIP = 1024
+"""Columns that are mirrored at a time."""
 
 
 def pair_weights(
@@ -103,10 +110,26 @@ def add_pair_gram_(
     precision: Float[Tensor, "N R"],
     weights: PairWeights,
 ) -> None:
-    """`total += pair_gram(...)` in place, for streams: no second M×M matrix is made."""
+    """`total += pair_gram(...)` in place, for streams, but for the upper triangle.
+
+    The gram is symmetric, so about half of it is computed; `mirror_` fills in the other half.
+    """
     rows, partners = groups.flatten(0, 1), _partners(groups, weights)
+    ends = torch.linspace(0, rows.shape[1], STRIPS + 1).long().tolist()
     for matrix, column in zip(total, precision.mT, strict=True):
-        matrix.addmm_(_weighted(partners, column).mT, rows)
+        weighted = _weighted(partners, column)
+        for start, end in itertools.pairwise(ends):
+            matrix[start:end, :end].addmm_(weighted[:, start:end].mT, rows[:, :end])
+
+
+def mirror_(matrices: Float[Tensor, "R M M"]) -> None:
+    """The lower triangles, copied to the upper ones."""
+    for matrix in matrices:
+        for start in range(0, len(matrix), STRIP):
+            end = start + STRIP
+            matrix[:start, start:end] = matrix[start:end, :start].mT
+            square = matrix[start:end, start:end]
+            square.copy_(square.tril() + square.tril(-1).mT)
 
 
 def _partners(groups: Float[Tensor, "N B M"], weights: PairWeights) -> Float[Tensor, "N B M"]:

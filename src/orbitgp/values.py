@@ -4,8 +4,8 @@ Symbols and shapes are in docs/notation.md. Nothing here draws, trains or decide
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
@@ -73,16 +73,36 @@ class OrbitCovariances:
         num_samples = self.groups.shape[1] * self.weights.group_size
         return self.groups.sum(1) / num_samples
 
+    @staticmethod
+    def concatenated(parts: "Sequence[OrbitCovariances]") -> "OrbitCovariances":
+        """Those of several batches with the same weights."""
+        if len(parts) == 1:
+            return parts[0]
+        fields = ("groups", "variance")
+        tensors = {name: torch.cat([getattr(part, name) for part in parts]) for name in fields}
+        return OrbitCovariances(**tensors, weights=parts[0].weights)
+
+
+def _zero() -> Float[Tensor, ""]:
+    return torch.zeros((), dtype=torch.float64)
+
+
+def _one() -> Float[Tensor, ""]:
+    return torch.ones((), dtype=torch.float64)
+
 
 @dataclass(frozen=True)
 class WhitenedGaussian:
-    """q(u) in whitened coordinates: u = L v, Kuu = L Lᵀ, q(v_c) = N(mean_c, U Uᵀ).
+    """q(u) in whitened coordinates, u = L v, Kuu = L Lᵀ, q(v_c) = N(mean_c, U Uᵀ); and q(f|u).
 
-    One upper triangular U for all C outputs (R = 1) or one for each (R = C).
+    One upper triangular U for all C outputs (R = 1) or one for each (R = C). Given u, f at the
+    data keeps the mean of the prior and a part ν of its variance, 0 < ν (Titsias 2025): ν = 1 is
+    q(f|u) = p(f|u), the bound of vdW 2018.
     """
 
     mean: Float[Tensor, "M C"]
     scale: Float[Tensor, "R M M"]
+    narrowing: Float[Tensor, ""] = field(default_factory=_one)
 
 
 @dataclass(frozen=True)
@@ -90,11 +110,13 @@ class Moments:
     """Estimates of μ, μ² and σ² of q(f(x_n)): unbiased if the pair weights were, and never clamped.
 
     E[mean] = μ,  E[mean_square] = μ² (it is not mean²),  E[variance] = σ² (it may be negative).
+    `divergence` is what q(f_nc | u) is from p(f_nc | u), in nats: 0 unless it was narrowed.
     """
 
     mean: Float[Tensor, "N C"]
     mean_square: Float[Tensor, "N C"]
     variance: Float[Tensor, "N R"]
+    divergence: Float[Tensor, ""] = field(default_factory=_zero)
 
 
 @dataclass(frozen=True)
@@ -108,12 +130,19 @@ class QuadraticBound:
     linear: Float[Tensor, "N C"]
     precision: Float[Tensor, "N R"]
 
+    @staticmethod
+    def concatenated(parts: "Sequence[QuadraticBound]") -> "QuadraticBound":
+        """Those of several batches."""
+        fields = ("constant", "linear", "precision")
+        return QuadraticBound(*(torch.cat([getattr(p, name) for p in parts]) for name in fields))
+
     def expectation(self, moments: Moments) -> Float[Tensor, "N"]:
         """E_q of the bound, point by point; linear in the moments, so unbiased if they are."""
-        # c + l·μ − ½ λ·(μ² + σ²)
+        # c + l·μ − ½ λ·(μ² + σ²) − C KL[q(f_nc|u) ‖ p(f_nc|u)]
         second_moment = moments.mean_square + moments.variance
-        fit = (self.linear * moments.mean).sum(-1)
-        return self.constant + fit - 0.5 * (self.precision * second_moment).sum(-1)
+        fit = self.constant + (self.linear * moments.mean).sum(-1)
+        divergence = self.linear.shape[1] * moments.divergence
+        return fit - 0.5 * (self.precision * second_moment).sum(-1) - divergence
 
 
 _TENSORS = ("constant", "linear", "gram", "variance")

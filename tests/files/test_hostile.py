@@ -67,7 +67,7 @@ def new_run():
     model = classifier()
     model.scale_ = 1.0
     starts, x = starting_orbits("affine"), model._inputs(images)
-    task = Task(likelihood, num_outputs=2, variance=0.2, largest=12)
+    task = Task(likelihood, num_outputs=2, variance=0.2, max_ratio=300.0, largest=12)
     return model._run(starts, Resident(x, codes), task, generator, ALONE)
 
 

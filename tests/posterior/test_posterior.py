@@ -103,9 +103,8 @@ def test_closed_form_is_the_stationary_point_of_the_gradient(likelihood, generat
     model = shift_model(generator, likelihood)
     x, y = data(generator)
     batch = statistics(model, x, y, num_samples=None, generator=None, weigh=mean_pairs)
-    factor = model.posterior.prior_factor(model.kernel)
     before = elbo_from_statistics(model, batch, num_data=6).value
-    model.posterior.assign(solve(batch, factor))
+    model.posterior.assign(solve(batch, model.posterior.prior_covariance(model.kernel)))
     bound = elbo(model, x, y, num_data=6, num_samples=None, generator=None).value
     gradients = torch.autograd.grad(bound, [model.posterior.mean, model.posterior.scale])
     assert sum(g.square().sum() for g in gradients).sqrt() <= 1e-8
@@ -117,7 +116,7 @@ def test_natural_step_of_size_one_is_the_closed_form(likelihood, generator):
     model = shift_model(generator, likelihood)
     batch = statistics(model, *data(generator), num_samples=None, generator=None, weigh=mean_pairs)
     factor = model.posterior.prior_factor(model.kernel).detach()
-    optimum = solve(batch, factor)
+    optimum = solve(batch, model.posterior.prior_covariance(model.kernel).detach())
     landed = natural_step(model.posterior.q, batch, factor, 1.0)
     assert_close(landed.mean, optimum.mean)
     assert_close(landed.scale @ landed.scale.mT, optimum.scale @ optimum.scale.mT)
@@ -197,12 +196,12 @@ def test_mean_statistics_never_give_an_indefinite_solve(generator):
     model = random_model(
         orbit, generator, points=points, num_outputs=1, likelihood=Gaussian(1e-4), jitter=1e-6
     )
-    factor = model.posterior.prior_factor(model.kernel)
+    prior = model.posterior.prior_covariance(model.kernel)
     batch = statistics(model, x, y, num_samples=2, generator=generator, weigh=mean_pairs)
-    assert torch.isfinite(solve(batch, factor).scale).all()
+    assert torch.isfinite(solve(batch, prior).scale).all()
     unbiased = statistics(model, x, y, num_samples=2, generator=generator, weigh=unbiased_pairs(1))
     with pytest.raises(NumericalError, match="smallest eigenvalue"):
-        solve(unbiased, factor)
+        solve(unbiased, prior)
 
 
 def test_whitened_rows_and_their_gradients(generator):
@@ -224,7 +223,7 @@ def test_whitened_rows_and_their_gradients(generator):
 def test_solve_can_be_differentiated(generator):
     model = shift_model(generator)
     batch = statistics(model, *data(generator), num_samples=None, generator=None, weigh=mean_pairs)
-    q = solve(batch, model.posterior.prior_factor(model.kernel))
+    q = solve(batch, model.posterior.prior_covariance(model.kernel))
     (gradient,) = torch.autograd.grad(q.mean.sum(), model.kernel.raw_lengthscale)
     assert torch.isfinite(gradient).all()
 

@@ -26,6 +26,7 @@ def exact_moments(model, x):
     q, factor = model.posterior.q, model.posterior.prior_factor(kernel)
     v = torch.linalg.solve_triangular(factor, kfu.T, upper=False).T
     mean = v @ q.mean
-    variance = prior - v.square().sum(1, keepdim=True)
+    nu = q.narrowing
+    variance = nu * (prior - v.square().sum(1, keepdim=True))
     variance = variance + torch.stack([(v @ u).square().sum(1) for u in q.scale], 1)
-    return Moments(mean, mean**2, variance)
+    return Moments(mean, mean**2, variance, (nu - 1 - nu.log()) / 2)

@@ -35,7 +35,7 @@ def slow_moments(model, points, weights):
     """μ, μ², σ² of the estimate, [N, C] each, from points [N, S, D]."""
     kernel, z = model.kernel, model.posterior.points
     kuu, m, covariances = unwhitened(model.posterior, kernel)
-    inverse = torch.linalg.inv(kuu)
+    inverse, nu = torch.linalg.inv(kuu), model.posterior.q.narrowing
 
     def k(x):
         return covariance(kernel, x[None], z)[0]
@@ -53,7 +53,10 @@ def slow_moments(model, points, weights):
         )
         variances.append(
             torch.stack(
-                [prior - (inverse @ (kuu - s) @ inverse * outer).sum() for s in covariances]
+                [
+                    nu * (prior - (inverse * outer).sum()) + (inverse @ s @ inverse * outer).sum()
+                    for s in covariances
+                ]
             )
         )
     return torch.stack(means), torch.stack(squares), torch.stack(variances)
@@ -65,7 +68,11 @@ def slow_gaussian_elbo(model, targets, moments):
     mean, square, variance = moments
     errors = targets**2 - 2 * targets * mean + square + variance
     fit = (-0.5 * torch.log(2 * math.pi * noise) - errors / (2 * noise)).sum()
-    return fit - slow_kl(model)
+    nu = model.posterior.q.narrowing
+    conditional = torch.distributions.kl_divergence(
+        torch.distributions.Normal(0.0, nu.sqrt()), torch.distributions.Normal(0.0, 1.0)
+    )
+    return fit - slow_kl(model) - errors.numel() * conditional
 
 
 def slow_kl(model):

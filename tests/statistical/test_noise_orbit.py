@@ -69,7 +69,8 @@ def repeated_moments(model, x, weigh, generator, num_draws=3000):
         covariances = model.covariances(sample, weigh)
         whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
         estimates = moments(covariances, model.posterior.q, whitened)
-    return {name: value.unflatten(0, (num_draws, -1)) for name, value in vars(estimates).items()}
+    names = ("mean", "mean_square", "variance")
+    return {name: getattr(estimates, name).unflatten(0, (num_draws, -1)) for name in names}
 
 
 def test_the_biased_weights_would_be_caught(generator):

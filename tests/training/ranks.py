@@ -28,10 +28,11 @@ from orbitgp.training.callbacks import Callback
 from orbitgp.training.checkpoint import FileCheckpoint
 from orbitgp.training.current import current_group
 from orbitgp.training.loop import Training, train
-from orbitgp.training.passes import Resident, pass_statistics, pass_total
+from orbitgp.training.passes import Resident, pass_statistics
+from orbitgp.training.weighing import cost_of_variance, earned_by_mean
 from tests.files.crash import bars
 
-NUM_DATA = 600
+NUM_DATA = 1100
 """Three chunks, the last one short: uneven for two and for three processes."""
 
 STEPS = 200
@@ -42,7 +43,7 @@ def model_and_data():
     images, labels = bars(NUM_DATA)
     x, y = torch.from_numpy(images), torch.from_numpy(labels)
     generator = torch.Generator().manual_seed(0)
-    # a batch of 50 rows is uneven for three, and 600 rows are more than the chosen 500
+    # a batch of 50 rows is uneven for three, and 1,100 rows are more than the chosen 500
     model = InvariantGP(
         orbit=Affine(-0.1, 0.1).double(),
         kernel=RBF(0.2, 3.0).double(),
@@ -65,11 +66,16 @@ def results(folder):
             found[f"statistics.{name}.{part}"] = getattr(statistics, part)
         found[f"statistics.{name}.num_data"] = torch.tensor(statistics.num_data)
         if name == "mean":
-            model.posterior.assign(solve(statistics, model.posterior.prior_factor(model.kernel)))
+            prior = model.posterior.prior_covariance(model.kernel).detach()
+            model.posterior.assign(solve(statistics, prior))
     prediction = model.predict(x[:20], num_samples=8, generator=generator)
     found |= {"solved.mean": prediction.mean, "solved.variance": prediction.variance}
-    draws = {"num_samples": 4, "weigh": unbiased_pairs(2), "seeds": (1, 2), "group": group}
-    found["evidence"] = torch.tensor(pass_total(model, everything, **draws), dtype=torch.float64)
+    q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
+    earned = earned_by_mean(model, everything, q, factor, seeds=(1, 2), group=group)
+    counted = {"num_data": NUM_DATA, "seed": 3, "group": group}
+    cost = cost_of_variance(model, everything, q, factor, **counted)
+    estimates = [earned.value, earned.error, cost.value, cost.error]
+    found["evidence"] = torch.tensor(estimates, dtype=torch.float64)
 
     settings = TrainingSettings(
         max_steps=STEPS, batch_size=50, fit_size=500, evaluation_size=300, patience=99

@@ -8,11 +8,14 @@ import torch
 from orbitgp import RBF, Affine, Gaussian, InducingPosterior, InputError, InvariantGP
 from orbitgp import TrainingSettings as Settings
 from orbitgp.errors import NumericalError
+from orbitgp.model import mean_pairs
 from orbitgp.orbits.names import NAMES, starting_orbits
 from orbitgp.training.callbacks import Callback, JsonlLog, ProgressBar, Several
+from orbitgp.training.group import ALONE
 from orbitgp.training.loop import Training, train
-from orbitgp.training.passes import Resident
-from orbitgp.training.solving import affordable_points, evidence, solve_large
+from orbitgp.training.passes import Resident, pass_statistics
+from orbitgp.training.rescaling import fresh_draws, highest_bound, rescaled, with_scales
+from orbitgp.training.solving import Solved, affordable_points, evidence, solve_large
 from orbitgp.training.starts import initial_model
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -183,30 +186,47 @@ def test_budgets_choose_the_number_of_points():
     assert affordable_points(100, 2, num_averaged=1, **limits) == 1000
 
 
+def small_solution(run):
+    """A trained model as stage two would hold it."""
+    prior = run.model.posterior.prior_covariance(run.model.kernel).detach()
+    draws = {"num_samples": 8, "weigh": mean_pairs, "seed": 1, "group": ALONE}
+    statistics = pass_statistics(run.model, Resident(run.x, run.y), **draws)
+    return Solved(run.model, statistics, prior, torch.linalg.cholesky(prior), seed=1)
+
+
+def repeated(solved, everything, generator):
+    """The mean of some estimates, and its standard error."""
+    values = torch.tensor([evidence(solved, everything, generator=generator)[0] for _ in range(20)])
+    return values.mean().item(), values.std().item() / 20**0.5
+
+
 def test_stage_two_has_more_evidence(generator):
     run = training(generator)
     train(run, Callback())
-    draws = {"num_samples": 24, "generator": generator}
     everything = Resident(run.x, run.y)
-    small = evidence(run.model, everything, **draws)
-    noise = run.model.likelihood.noise.item()
-    chosen = {"num_points": 60, "num_averaged": 8, "generator": generator}
-    large = solve_large(run.model, everything, **chosen)
-    value, error = evidence(large, everything, **draws)
+    small = repeated(small_solution(run), everything, generator)
+    rows = torch.randperm(60, generator=generator)
+    large = solve_large(run.model, everything, rows, num_averaged=8, generator=generator)
+    fresh = fresh_draws(large, run.x, run.y, generator=generator)
+    scales = highest_bound(large, fresh, rescaled(large, fresh, 1.0, 60), 60)
+    value, error = repeated(with_scales(large, scales), everything, generator)
     print(f"M = 30: {small[0]:.1f} ± {small[1]:.1f} nats; M = 60: {value:.1f} ± {error:.1f}")
     assert value > small[0] + 4 * (error + small[1])
-    assert large.likelihood.noise.item() <= noise
 
 
-def test_evidence_errors_are_the_spread_of_repeated_estimates(generator):
+@pytest.mark.parametrize("num_variances", [20, 60])
+def test_evidence_errors_are_the_spread_of_repeated_estimates(
+    generator, num_variances, monkeypatch
+):
+    """Of draws, and of the data that stand for all where variances are counted."""
+    monkeypatch.setattr("orbitgp.training.solving.NUM_VARIANCES", num_variances)
     run = training(generator)
     run.refresh()
-    repeats = [
-        evidence(run.model, Resident(run.x, run.y), num_samples=8, generator=generator)
-        for _ in range(60)
-    ]
-    values, errors = torch.tensor(repeats).T
-    spread = values.std().item()
-    claimed = errors.square().mean().sqrt().item()
+    solved, everything = small_solution(run), Resident(run.x, run.y)
+    values, errors = torch.tensor(
+        [evidence(solved, everything, generator=generator) for _ in range(60)]
+    ).T
+    spread, claimed = values.std().item(), errors.square().mean().sqrt().item()
+    print(f"spread {spread:.3f}, claimed {claimed:.3f}")
     # χ with 59 degrees of freedom: 4 standard errors of the spread are 4 · spread / √118
     assert abs(spread - claimed) < 4 * spread / 118**0.5 + 4 * errors.std().item() / 60**0.5

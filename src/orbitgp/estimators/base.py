@@ -34,7 +34,8 @@ from orbitgp.training.starts import initial_model
 from orbitgp.values import OrbitSample, Prediction
 
 STAGE_ONE_POINTS = 500
-NUM_AVERAGED = (8, 4, 2, 1)
+NUM_AVERAGED = (16, 8, 4, 2, 1)
+USUAL_AVERAGED = 4
 ENOUGH_POINTS = 2000
 """Rather fewer orbit points to an inducing variable than fewer variables than this."""
 
@@ -189,6 +190,7 @@ class InvariantGPEstimator(BaseEstimator):
             settings=self.settings or TrainingSettings(),
             num_points=num_points,
             num_averaged=num_averaged,
+            max_ratio=task.max_ratio,
             generator=generator,
             group=group,
         )
@@ -196,10 +198,11 @@ class InvariantGPEstimator(BaseEstimator):
     def _sizes(
         self, model: InvariantGP, num_data: int, num_resident: int, largest: int, processes: int
     ) -> tuple[int, int]:
-        """M, the inducing variables of stage two, and J, the points that each is an average of."""
+        """M, the inducing variables of stage two, and J, the points that each is an average of.
+
+        More of J only where M has reached all data, less of it where M would be small.
+        """
         averaged = [count for count in NUM_AVERAGED if count <= model.orbit.size]
-        if self.num_inducing is not None:
-            return min(int(self.num_inducing), num_resident), averaged[0]
         num_features = model.posterior.points.shape[1]
         sizes = {
             count: affordable_points(
@@ -214,9 +217,16 @@ class InvariantGPEstimator(BaseEstimator):
         }
         # never fewer than stage one had, however many the data
         sizes = {n: min(largest, max(size, STAGE_ONE_POINTS)) for n, size in sizes.items()}
-        enough = [count for count in averaged if sizes[count] >= min(largest, ENOUGH_POINTS)]
+        wanted = largest
+        if self.num_inducing is not None:
+            wanted = min(int(self.num_inducing), num_resident)
+        enough = [
+            count
+            for count, size in sizes.items()
+            if size >= wanted or (count <= USUAL_AVERAGED and size >= ENOUGH_POINTS)
+        ]
         count = enough[0] if enough else averaged[-1]
-        return sizes[count], count
+        return (sizes[count] if self.num_inducing is None else wanted), count
 
     def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
         self.model_ = outcome.model

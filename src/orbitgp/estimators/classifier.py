@@ -17,6 +17,10 @@ from orbitgp.estimators.task import Task, Whole
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.training.current import current_group
 
+MAX_RATIO = 300.0
+"""Of the kernel's variance to the noise: codes have no noise, so the evidence would take it to 0,
+where every wrong label would have to be explained."""
+
 
 class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     """A Gaussian-process classifier that learns which changes of an input leave its class alone.
@@ -73,11 +77,12 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             raise InputError(
                 f"a classifier needs at least 2 classes; got 1 class, {self.classes_[0]!r}"
             )
-        # codes have no noise, so with as many inducing variables as data the evidence would take
-        # them for exact values and the noise to 0, which classes are not
+        # with as many inducing variables as data the bound is exact for a model without invariance
+        # and not for one with: the evidence would say more of M than of the orbit
         num_data = len(X) if whole is None else whole.num_data
         largest = min(num_data, max(1000, num_data // 2))
-        task = Task(OneHotGaussian(num_classes, noise=0.05), num_classes, 0.2, largest)
+        likelihood = OneHotGaussian(num_classes, noise=0.05)
+        task = Task(likelihood, num_classes, 0.2, MAX_RATIO, largest)
         self._fit(X, y, self._codes(y), task, whole)
         return self
 

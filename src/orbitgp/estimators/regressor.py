@@ -1,5 +1,6 @@
 """InvariantGPRegressor."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +74,7 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         self.flat_target_ = np.ndim(y) == 1
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        task = Task(Gaussian(noise=0.1), targets.shape[1], 1.0, self.num_data_)
+        task = Task(Gaussian(noise=0.1), targets.shape[1], 1.0, math.inf, self.num_data_)
         self._fit(X, targets, self._standard(y), task, whole)
         return self
 

@@ -12,11 +12,16 @@ from orbitgp.likelihoods.base import Likelihood
 
 @dataclass(frozen=True)
 class Task:
-    """How targets are modelled; `largest` is the M beyond which more would do harm."""
+    """How targets are modelled.
+
+    `max_ratio` bounds the kernel's variance over the noise, `largest` is the M beyond which more
+    would do harm.
+    """
 
     likelihood: Likelihood
     num_outputs: int
     variance: float
+    max_ratio: float
     largest: int
 
 

@@ -15,13 +15,17 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.posterior.algebra import cholesky, whiten
-from orbitgp.ustatistics import add_pair_gram_, pair_gram
+from orbitgp.posterior.inducing import conditional_kl
+from orbitgp.ustatistics import add_pair_gram_, mirror_, pair_gram
 from orbitgp.values import (
     OrbitCovariances,
     QuadraticBound,
     SufficientStatistics,
     WhitenedGaussian,
 )
+
+ROWS = 1024
+"""Rows that are added to a gram at a time, at least."""
 
 
 def statistics(covariances: OrbitCovariances, bound: QuadraticBound) -> SufficientStatistics:
@@ -40,21 +44,40 @@ def statistics(covariances: OrbitCovariances, bound: QuadraticBound) -> Sufficie
 def accumulate(
     batches: Iterable[tuple[OrbitCovariances, QuadraticBound]],
 ) -> SufficientStatistics:
-    """The sum of the statistics of a stream of batches, gathered in one set of buffers."""
-    total = None
-    for covariances, bound in batches:
-        if total is None:
-            total = statistics(covariances, bound)
-            continue
-        precision = bound.precision.double()
-        total.constant.add_(bound.constant.double().sum())
-        total.linear.addmm_(covariances.mean.mT, bound.linear.double())
-        add_pair_gram_(total.gram, covariances.groups, precision, covariances.weights)
-        total.variance.addmv_(precision.mT, covariances.variance)
-        total = replace(total, num_data=total.num_data + len(bound.constant))
+    """The sum of the statistics of a stream of batches, gathered in one set of buffers.
+
+    Small batches are put together first: adding to an M×M matrix costs as much as reading it.
+    """
+    total, waiting = None, []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(bound.constant) for _, bound in waiting) >= ROWS:
+            total, waiting = _with(total, waiting), []
+    if waiting:
+        total = _with(total, waiting)
     if total is None:
         raise InputError("there are no batches to take statistics of; give at least one")
+    mirror_(total.gram)
     return total
+
+
+def _with(
+    total: SufficientStatistics | None, batches: list[tuple[OrbitCovariances, QuadraticBound]]
+) -> SufficientStatistics:
+    """`total` with these batches added in place, but for the upper triangle of the gram."""
+    covariances = OrbitCovariances.concatenated([covariances for covariances, _ in batches])
+    bound = QuadraticBound.concatenated([bound for _, bound in batches])
+    precision = bound.precision.double()
+    if total is None:
+        size, num_outputs = covariances.groups.shape[2], bound.linear.shape[1]
+        gram = precision.new_zeros(precision.shape[1], size, size)
+        linear, variance = precision.new_zeros(size, num_outputs), precision.new_zeros(len(gram))
+        total = SufficientStatistics(precision.new_zeros(()), linear, gram, variance, 0.0)
+    total.constant.add_(bound.constant.double().sum())
+    total.linear.addmm_(covariances.mean.mT, bound.linear.double())
+    add_pair_gram_(total.gram, covariances.groups, precision, covariances.weights)
+    total.variance.addmv_(precision.mT, covariances.variance)
+    return replace(total, num_data=total.num_data + len(bound.constant))
 
 
 def expected_log_likelihood(
@@ -62,16 +85,17 @@ def expected_log_likelihood(
     q: WhitenedGaussian,
     prior_factor: Float[Tensor, "M M"],
 ) -> Float[Tensor, ""]:
-    """c + tr(αᵀP) − ½ [tr(W Q) + κ C],  α = L⁻ᵀ m̃,  W = ααᵀ + C L⁻ᵀ(S̃ − I)L⁻¹."""
+    """c + tr(αᵀP) − ½ [tr(W Q) + νκC] − NC KL_f,  α = L⁻ᵀm̃,  W = ααᵀ + C L⁻ᵀ(S̃ − νI)L⁻¹."""
     alpha = torch.linalg.solve_triangular(prior_factor.mT, q.mean, upper=True)
     fit = statistics.constant + (alpha * statistics.linear).sum()
     mean_square = (alpha * _multiply(statistics.gram, alpha)).sum()
-    # for each output κ + tr(S̃B) − tr B, B = L⁻¹QL⁻ᵀ; S̃ and B may each be shared by all of them
+    # for each output ν(κ − tr B) + tr(S̃B), B = L⁻¹QL⁻ᵀ; S̃ and B may each be shared by all of them
     whitened = whiten(prior_factor, statistics.gram)
     explained = whitened.diagonal(dim1=1, dim2=2).sum(1)
     retained = (q.scale * (whitened @ q.scale)).sum((1, 2))
-    variance = (statistics.variance - explained + retained).expand(q.mean.shape[1]).sum()
-    return fit - 0.5 * (mean_square + variance)
+    variance = q.narrowing * (statistics.variance - explained) + retained
+    divergence = statistics.num_data * q.mean.shape[1] * conditional_kl(q)
+    return fit - 0.5 * (mean_square + variance.expand(q.mean.shape[1]).sum()) - divergence
 
 
 def natural_step(
@@ -95,13 +119,31 @@ def natural_step(
         precision = inverse.mT @ inverse
         optimal = torch.lerp(precision, optimal, step_size)
         target = torch.lerp(_multiply(precision, q.mean), target, step_size)
-    return _from_natural(optimal, target)
+    return replace(_from_natural(optimal, target), narrowing=q.narrowing)
 
 
-def solve(statistics: SufficientStatistics, prior_factor: Float[Tensor, "M M"]) -> WhitenedGaussian:
-    """The q(u) that maximises the bound of these statistics."""
-    prior = WhitenedGaussian(torch.empty_like(statistics.linear), statistics.gram)
-    return natural_step(prior, statistics, prior_factor, 1.0)
+def solve(
+    statistics: SufficientStatistics,
+    prior_covariance: Float[Tensor, "M M"],
+    prior_factor: Float[Tensor, "M M"] | None = None,
+) -> WhitenedGaussian:
+    """The q(u) that maximises the bound of these statistics, with q(f|u) = p(f|u).
+
+    With F Fᵀ = Kuu + Q and α = F⁻ᵀF⁻¹P it is m̃ = Lᵀα, U = (F⁻¹L)ᵀ: one factorisation and one
+    triangular solve, where whitening Q first takes three. But that always works: Kuu + Q has no
+    factor where the jitter of Kuu is lost in the rounding of a Q that is far larger.
+    """
+    if prior_factor is None:
+        prior_factor = cholesky(prior_covariance, "Kuu")
+    factors, info = torch.linalg.cholesky_ex(prior_covariance + statistics.gram)
+    if info.any():
+        prior = WhitenedGaussian(torch.empty_like(statistics.linear), statistics.gram)
+        return natural_step(prior, statistics, prior_factor, 1.0)
+    scale = torch.linalg.solve_triangular(factors, prior_factor, upper=False).mT
+    columns = statistics.linear.mT.unsqueeze(-1) if len(factors) > 1 else statistics.linear
+    alpha = torch.cholesky_solve(columns, factors)
+    alpha = alpha.squeeze(-1).mT if len(factors) > 1 else alpha[0]
+    return WhitenedGaussian(prior_factor.mT @ alpha, scale)
 
 
 def _from_natural(

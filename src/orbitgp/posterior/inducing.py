@@ -5,7 +5,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
-from orbitgp.kernels import Kernel, covariance
+from orbitgp.kernels import Kernel, coarse_sums, covariance, has_coarse_sums
 from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
@@ -49,12 +49,14 @@ class InducingPosterior(nn.Module):
         self.points = nn.Parameter(points.detach().clone())
         self.mean = nn.Parameter(identity.new_zeros(num_points, num_outputs))
         self.scale = nn.Parameter(identity.repeat(num_scales, 1, 1))
+        self.log_narrowing = nn.Parameter(identity.new_zeros(()))
         self.jitter = jitter
 
     @property
     def q(self) -> WhitenedGaussian:
         """q(v), u = L v, as a value."""
-        return WhitenedGaussian(self.mean.double(), self.scale.double().triu())
+        scale, narrowing = self.scale.double().triu(), self.log_narrowing.double().exp()
+        return WhitenedGaussian(self.mean.double(), scale, narrowing)
 
     def assign(self, q: WhitenedGaussian) -> None:
         """Take these parameters for q."""
@@ -71,6 +73,7 @@ class InducingPosterior(nn.Module):
         with torch.no_grad():
             self.mean.copy_(q.mean)
             self.scale.copy_(q.scale)
+            self.log_narrowing.copy_(q.narrowing.log())
 
     def prior_covariance(self, kernel: Kernel) -> Float[Tensor, "M M"]:
         """Kuu = Cov(u, u) + jitter · (mean variance) · I, in float64.
@@ -82,6 +85,9 @@ class InducingPosterior(nn.Module):
             return add_jitter(covariance(kernel, points, points), self.jitter)
         num_points, num_averaged, _ = self.points.shape
         blocks = self.points.split(max(1, BLOCK // (num_points * num_averaged)))
+        if has_coarse_sums(kernel, self.points):
+            sums = coarse_sums(kernel, self.points, self.points, num_averaged)[:, 0].double()
+            return add_jitter((sums + sums.mT) / (2 * num_averaged), self.jitter)
         rows = [covariance_with_u(kernel, block.flatten(0, 1), self.points) for block in blocks]
         averages = torch.cat(rows).double().unflatten(0, (num_points, num_averaged)).mean(1)
         return add_jitter(averages, self.jitter)
@@ -108,21 +114,37 @@ def cross_covariance(
     kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M *J D"]
 ) -> Float[Tensor, "N S M"]:
     """Cov(g(x_s), u) for each orbit sample, in the dtype of the samples."""
+    _check_features(sample, points)
+    features = sample.points
+    if has_coarse_sums(kernel, features):
+        return coarse_sums(kernel, features, _averaged(points).to(features), 1)
+    rows = covariance_with_u(kernel, features.flatten(0, 1), points)
+    return rows.unflatten(0, features.shape[:2])
+
+
+def _averaged(points: Float[Tensor, "M *J D"]) -> Float[Tensor, "M J D"]:
+    return points if points.ndim == 3 else points.unsqueeze(1)
+
+
+def _check_features(sample: OrbitSample, points: Tensor) -> None:
     features = sample.points
     if features.ndim != 3 or features.shape[2] != points.shape[-1]:
         raise InputError(
             f"features have shape {list(features.shape[2:])}, inducing points {points.shape[-1]} "
             "coordinates; these live behind the feature map: choose them among its outputs"
         )
-    rows = covariance_with_u(kernel, features.flatten(0, 1), points)
-    return rows.unflatten(0, features.shape[:2])
 
 
 def covariances(
     kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M *J D"], weights: PairWeights
 ) -> OrbitCovariances:
     """Covariances of g between Z and the orbit samples, and among the samples of each input."""
-    groups = group_sums(cross_covariance(kernel, sample, points), weights)
+    if has_coarse_sums(kernel, sample.points):
+        _check_features(sample, points)
+        averaged = _averaged(points).to(sample.points)
+        groups = coarse_sums(kernel, sample.points, averaged, weights.group_size).double()
+    else:
+        groups = group_sums(cross_covariance(kernel, sample, points), weights)
     variance = pair_mean(covariance(kernel, sample.points, sample.points), weights)
     return OrbitCovariances(groups, variance, weights)
 
@@ -135,7 +157,7 @@ def moments(
     `whitened` holds the rows of `covariances.groups`, times L⁻ᵀ.
     """
     weights, (num_inputs, num_groups, _) = covariances.weights, covariances.groups.shape
-    # v_g = L⁻¹ k_g:   μ = v̄·m̃,   σ² = k_f − Î(v·v) + Î(Uᵀv · Uᵀv)
+    # v_g = L⁻¹ k_g:   μ = v̄·m̃,   σ² = ν (k_f − Î(v·v)) + Î(Uᵀv · Uᵀv)
     by_group = (num_inputs, num_groups)
     means = (whitened @ q.mean).unflatten(0, by_group)
     explained = pair_mean_of_inner(whitened.unflatten(0, by_group), weights)
@@ -144,8 +166,26 @@ def moments(
     return Moments(
         mean=means.sum(1) / (num_groups * weights.group_size),
         mean_square=pair_mean_of_products(means, weights),
-        variance=(covariances.variance - explained)[:, None] + torch.stack(retained, 1),
+        variance=(q.narrowing * (covariances.variance - explained))[:, None]
+        + torch.stack(retained, 1),
+        divergence=conditional_kl(q),
     )
+
+
+def conditional_kl(q: WhitenedGaussian) -> Float[Tensor, ""]:
+    """KL[q(f|u) ‖ p(f|u)] for each datum and output, ½ (ν − 1 − log ν)."""
+    return 0.5 * (q.narrowing - 1 - q.narrowing.log())
+
+
+@torch.no_grad()
+def best_narrowing(unexplained: Float[Tensor, ""] | float, num_data: float) -> Float[Tensor, ""]:
+    """ν = 1 / (1 + mean λ d) for Σ_n λ_n d_n of the variances d that u leaves unexplained.
+
+    It turns the −½ Σ λ d of the bound into −½ N log(1 + mean λ d), which is never worse. An
+    estimate of the sum may be negative; ν ≤ 1 all the same.
+    """
+    unexplained = torch.as_tensor(unexplained, dtype=torch.float64)
+    return 1 / (1 + (unexplained / num_data).clamp(min=0))
 
 
 def kl(q: WhitenedGaussian) -> Float[Tensor, ""]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -11,12 +11,19 @@ from torch import Tensor
 from orbitgp.errors import NumericalError
 from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
 from orbitgp.orbits.ranges import UniformRange
+from orbitgp.posterior.algebra import cholesky
 from orbitgp.posterior.closed_form import solve
-from orbitgp.posterior.inducing import kl
+from orbitgp.posterior.inducing import best_narrowing, kl
 from orbitgp.sealed import check_like, within
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.group import ALONE, Group
-from orbitgp.training.passes import Resident, pass_bounds, pass_seed, pass_statistics
+from orbitgp.training.passes import (
+    Resident,
+    mean_unexplained,
+    pass_bounds,
+    pass_seed,
+    pass_statistics,
+)
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.updates import GradientUpdate
 
@@ -111,8 +118,20 @@ class Training:
                 seed=pass_seed(self.generators["fit"]),
                 group=self.group,
             )
-            factor = self.model.posterior.prior_factor(self.model.kernel)
-            self.model.posterior.assign(solve(statistics.scaled_to(self.num_data), factor))
+            posterior = self.model.posterior
+            prior = posterior.prior_covariance(self.model.kernel)
+            factor = cholesky(prior, "Kuu")
+            posterior.assign(solve(statistics.scaled_to(self.num_data), prior, factor))
+            few = chosen[: self.settings.batch_size]
+            unexplained = mean_unexplained(
+                self.model,
+                self.x[few],
+                self.y[few],
+                factor,
+                num_samples=self.settings.num_samples,
+                seed=pass_seed(self.generators["fit"]),
+            )
+            posterior.assign(replace(posterior.q, narrowing=best_narrowing(unexplained, 1)))
 
     def finish(self) -> None:
         """Return to the best model that was seen, with its q(u)."""

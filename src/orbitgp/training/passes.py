@@ -15,13 +15,15 @@ from torch import Tensor
 
 from orbitgp.data.stream import Stream
 from orbitgp.errors import InputError
-from orbitgp.model import InvariantGP, Weigh
+from orbitgp.model import InvariantGP, Weigh, unbiased_pairs
 from orbitgp.objective import bounds_of, statistics, stream_covariances
+from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.closed_form import accumulate
 from orbitgp.training.group import Group
+from orbitgp.ustatistics import pair_mean_of_inner
 from orbitgp.values import SufficientStatistics
 
-CHUNK = 256
+CHUNK = 512
 """Rows of a chunk of data in memory."""
 
 
@@ -163,30 +165,24 @@ def pass_bounds(
 
 
 @torch.no_grad()
-def pass_total(
+def mean_unexplained(
     model: InvariantGP,
-    examples: Examples,
+    x: Tensor,
+    y: Tensor,
+    prior_factor: Float[Tensor, "M M"],
     *,
     num_samples: int,
-    weigh: Weigh,
-    seeds: tuple[int, int],
-    group: Group,
-) -> tuple[float, float]:
-    """The sum of all bounds, and its standard error from draws with two seeds.
-
-    Var[(a + b)/2] = E[(a − b)²]/4, added up over independent inputs.
-    """
-    factor = model.posterior.prior_factor(model.kernel)
-    whole = model.orbit.size <= num_samples  # leaves nothing to repeat
-    sums = torch.zeros(3, dtype=torch.float64)
-    for chunk in examples.chunks(group.rank, group.size):
-        first = _bounds(model, chunk, factor, num_samples, weigh, seeds[0])
-        second = first if whole else _bounds(model, chunk, factor, num_samples, weigh, seeds[1])
-        terms = ((first + second).sum() / 2, (first - second).square().sum(), len(first))
-        sums += torch.tensor([float(term) for term in terms], dtype=torch.float64)
-    group.add_(sums)
-    check_coverage(sums[2].item(), examples.num_data)
-    return sums[0].item(), 0.5 * sums[1].sqrt().item()
+    seed: int,
+) -> float:
+    """mean λ_n d_n for the variances d_n that u leaves unexplained: an unbiased estimate."""
+    weigh, total = unbiased_pairs(max(1, num_samples // 2)), 0.0
+    keyed = [(x, y, chunk_generator(seed, 0))]
+    for part, bound in stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh):
+        whitened = solve_rows(prior_factor, part.groups.flatten(0, 1))
+        explained = whitened.unflatten(0, part.groups.shape[:2])
+        unexplained = part.variance - pair_mean_of_inner(explained, part.weights)
+        total += (bound.precision.double().mean(1) * unexplained).sum().item()
+    return total / len(x)
 
 
 def check_coverage(counted: float, expected: int) -> None:

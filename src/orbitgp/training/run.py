@@ -9,26 +9,28 @@ import torch
 from torch import Tensor
 
 from orbitgp.errors import FileError
-from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.model import InvariantGP
 from orbitgp.sealed import MALFORMED, check_like, within
+from orbitgp.training.calibration import calibrate
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.checkpoint import Checkpoint
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.loop import INTERRUPTED, Training, train
 from orbitgp.training.passes import Examples
-from orbitgp.training.scales import settle
+from orbitgp.training.rescaling import fresh_draws, highest_bound, rescaled, with_scales
 from orbitgp.training.settings import TrainingSettings
-from orbitgp.training.solving import evidence, evidence_of_nothing, solve_large
+from orbitgp.training.solving import (
+    NUM_VARIANCES,
+    evidence,
+    evidence_of_nothing,
+    make_coarse,
+    solve_large,
+)
+from orbitgp.training.subsets import settle
 
 SCREEN_STEPS = 40
-NUM_EVIDENCE = 8
-"""Orbit samples of each input in each of the two passes that weigh the evidence."""
-
-
 MAX_AVERAGED = 64
-STREAM_POINTS = 500
-"""Inducing variables on the sample of a stream, at least, that settle the scales."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,13 @@ class Run:
         settings: TrainingSettings,
         num_points: int,
         num_averaged: int,
+        max_ratio: float,
         generator: torch.Generator,
         group: Group = ALONE,
     ) -> None:
         self.models, self.settings = list(models), settings
         self.examples, self.group = examples, group
-        self.num_points, self.num_averaged = num_points, num_averaged
+        self.num_points, self.num_averaged, self.max_ratio = num_points, num_averaged, max_ratio
         self.generator = generator
         self.scores: list[float] = []
         self.curve: list[Evaluation] = []
@@ -91,22 +94,25 @@ class Run:
         )
         num_data, group = self.examples.num_data, self.group
         x, y = self.examples.x, self.examples.y
+        make_coarse(model)
         if isinstance(model.likelihood, Gaussian):
-            density = self.num_points / num_data
-            if len(x) < num_data:  # few points of a sample would tell less than stage one did
-                density = max(density, min(1.0, STREAM_POINTS / len(x)))
-            draws = {"num_samples": self.settings.num_samples, "generator": generator}
-            settle(model, x, y, density=density, group=group, **draws)
-        model = solve_large(
-            model,
-            self.examples,
-            num_points=self.num_points,
-            num_averaged=self.num_averaged,
-            generator=generator,
-            group=group,
-        )
-        draws = {"num_samples": NUM_EVIDENCE, "generator": generator, "group": group}
-        value, error = evidence(model, self.examples, **draws)
+            settle(model, x, y, max_ratio=self.max_ratio, generator=generator)
+        order = torch.randperm(len(x), generator=generator).to(x.device)
+        own, others = order[: self.num_points], order[self.num_points :]
+        draws = {"num_averaged": self.num_averaged, "generator": generator, "group": group}
+        solved = solve_large(model, self.examples, own, **draws)
+        weighed = solved
+        if isinstance(model.likelihood, Gaussian):
+            # data without an inducing variable of their own are like those still to come
+            some = torch.cat([others, own])[:NUM_VARIANCES]
+            fresh = fresh_draws(solved, x[some], y[some], generator=generator)
+            scales = rescaled(solved, fresh, 1.0, num_data)
+            weighed = with_scales(solved, highest_bound(solved, fresh, scales, num_data))
+            solved = with_scales(solved, scales)
+        value, error = evidence(weighed, self.examples, generator=generator, group=group)
+        model = solved.model
+        if isinstance(model.likelihood, OneHotGaussian):
+            calibrate(solved, self.examples, others, generator=generator)
         if isinstance(model.likelihood, Gaussian):
             nothing = evidence_of_nothing(model.likelihood, x, y, num_data)
             if value <= nothing + 1:

@@ -14,12 +14,12 @@ class TrainingSettings:
     that two evaluations differ by what was learned and not by noise.
     """
 
-    max_steps: int = 300
+    max_steps: int = 200
     batch_size: int = 256
     num_samples: int = 8
-    fit_size: int = 8000
+    fit_size: int = 4000
     fit_samples: int = 16
-    refresh_every: int = 5
+    refresh_every: int = 10
     evaluate_every: int = 20
     evaluation_size: int = 1000
     learning_rate: float = 0.08

@@ -2,30 +2,37 @@
 
 import math
 import os
+from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from orbitgp.kernels import RBF, rounded
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
-from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
+from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.posterior.algebra import cholesky
-from orbitgp.posterior.closed_form import solve, statistics
+from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import kl
 from orbitgp.training.group import ALONE, Group
-from orbitgp.training.passes import Examples, Resident, pass_seed, pass_statistics, pass_total
-from orbitgp.training.scales import best_scales, take
+from orbitgp.training.passes import Examples, Resident, pass_seed, pass_statistics
 from orbitgp.training.starts import orbit_points, with_points
-from orbitgp.ustatistics import mean_weights
-from orbitgp.values import OrbitCovariances, SufficientStatistics
+from orbitgp.training.weighing import cost_of_variance, earned_by_mean
+from orbitgp.values import SufficientStatistics
 
-NUM_FRESH = 8
-"""Orbit samples of each input that judge a solved q(u)."""
+NUM_SAMPLES = 8
+"""Orbit samples of each input in the pass that q(u) is made of."""
 
+NUM_VARIANCES = 2048
+"""Data that tell what variance is left, which costs M² for each."""
 
-FLOPS = {"float32": 100e9, "float64": 35e9}
+MAX_ROUNDING = 0.01
+"""Lengthscales by which rounding may move a point; beyond it, no kernel is coarse."""
+
+FLOPS = {"kernel": 200e9, "float64": 50e9}
 """Operations a second of one thread, to turn a time budget into a size."""
 
-ENTRIES = 0.25e9
+ENTRIES = 1e9
 """Exponentials, with the passes over memory around them, a second of one thread."""
 
 
@@ -40,17 +47,17 @@ def affordable_points(
 ) -> int:
     """The largest M whose solve and evidence fit into the budget, by counting operations.
 
-    With E = M J (J + 24) N base covariances, of D features each, on W processes,
+    With E = 16 N M J + 3 M² J² base covariances, of D features each, on W processes,
 
-        time ≈ (E / entries + 2 E D / f32 + 6 N M² / f64) / W + 20 M³ / f64,   memory ≈ 8 · 8 M²
+        time ≈ (E / entries + 2 E D / kernel + N M² / f64) / W + 4 M³ / f64,   memory ≈ 8 · 8 M²
     """
     threads = torch.get_num_threads()
 
     def fits(m: int) -> bool:
-        entries = m * num_averaged * (num_averaged + 24) * num_data
-        kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["float32"]
-        shared = kernel + 6 * num_data * m**2 / FLOPS["float64"]
-        total = shared / processes + 20 * m**3 / FLOPS["float64"]
+        entries = 16 * num_data * m * num_averaged + 3 * (m * num_averaged) ** 2
+        kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["kernel"]
+        shared = kernel + num_data * m**2 / FLOPS["float64"]
+        total = shared / processes + 4 * m**3 / FLOPS["float64"]
         return total <= seconds * threads and 64 * m**2 <= memory
 
     low, high = 1, 1 << 16
@@ -61,64 +68,60 @@ def affordable_points(
 
 
 def default_memory(processes: int = 1) -> float:
-    """A process's part of an eighth of the machine's memory."""
+    """A process's part of a quarter of the machine's memory."""
     here = min(processes, int(os.environ.get("LOCAL_WORLD_SIZE", processes)))
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 8 / max(here, 1)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4 / max(here, 1)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A model with many inducing variables, and all that its q(u) is made of."""
+
+    model: InvariantGP
+    statistics: SufficientStatistics
+    prior_covariance: Float[Tensor, "M M"]
+    prior_factor: Float[Tensor, "M M"]
+    seed: int
+    """Of the draws behind the statistics."""
 
 
 @torch.no_grad()
 def solve_large(
     model: InvariantGP,
     examples: Examples,
+    rows: Int[Tensor, "M"],
     *,
-    num_points: int,
     num_averaged: int,
     generator: torch.Generator,
     group: Group = ALONE,
-) -> InvariantGP:
+) -> Solved:
     """Stage two: the same kernel, noise and ranges with many inducing variables and the best q(u).
 
-    Each variable is f at one of the data in memory, averaged over J points of its orbit. What these
-    data say of f is then in Kuu already; if they are all there are, only the others take a pass.
+    Each variable is f at one of these rows of the data in memory, averaged over J points of its
+    orbit.
     """
-    x, y = examples.x, examples.y
-    order = torch.randperm(len(x), generator=generator).to(x.device)
-    own, others = order[:num_points], order[num_points:]
     draws = {"num_averaged": num_averaged, "generator": generator}
-    points = orbit_points(model.orbit, model.feature_map, x[own], **draws)
+    points = orbit_points(model.orbit, model.feature_map, examples.x[rows], **draws)
     large = with_points(model, points)
-    kuu = large.posterior.prior_covariance(large.kernel)
-    chosen = {"num_samples": points.shape[1], "weigh": mean_pairs, "group": group}
-    if not isinstance(examples, Resident):
-        fitting = pass_statistics(large, examples, seed=pass_seed(generator), **chosen)
-    else:
-        fitting = _statistics_of_own(kuu, large, x[own], y[own])
-        if len(others):
-            rest = Resident(x[others], y[others])
-            fitting += pass_statistics(large, rest, seed=pass_seed(generator), **chosen)
-    factor = cholesky(kuu, "Kuu")
-    if not isinstance(large.likelihood, Gaussian):
-        large.posterior.assign(solve(fitting, factor))
-        return large
-    fresh = pass_statistics(
-        large,
-        examples,
-        num_samples=NUM_FRESH,
-        weigh=unbiased_pairs(NUM_FRESH // 2),
-        seed=pass_seed(generator),
-        group=group,
-    )
-    take(large, best_scales(fitting, fresh, factor, large.likelihood.noise.item()))
-    return large
+    prior = large.posterior.prior_covariance(large.kernel)
+    seed = pass_seed(generator)
+    draws = {"num_samples": NUM_SAMPLES, "weigh": mean_pairs, "seed": seed, "group": group}
+    fitting = pass_statistics(large, examples, **draws)
+    factor = cholesky(prior, "Kuu")
+    if not isinstance(large.likelihood, Gaussian):  # else with the scales that suit it
+        large.posterior.assign(solve(fitting, prior, factor))
+    return Solved(large, fitting, prior, factor, seed)
 
 
-def _statistics_of_own(
-    kuu: Tensor, model: InvariantGP, x: Tensor, y: Tensor
-) -> SufficientStatistics:
-    """Statistics of the data that the inducing variables stand on, f(x_n) = u_n: no new draws."""
-    bound = model.likelihood.quadratic_bound(x, y)
-    weights = mean_weights(1)
-    return statistics(OrbitCovariances(kuu.unsqueeze(1), kuu.diagonal(), weights), bound)
+@torch.no_grad()
+def make_coarse(model: InvariantGP) -> None:
+    """Evaluate the kernel at rounded points from here on, if rounding moves them hardly at all."""
+    kernel, points = model.kernel, model.posterior.points.flatten(0, -2)
+    assert isinstance(kernel, RBF)
+    if points.dtype != torch.float32 or kernel.lengthscale.numel() > 1:
+        return
+    moved = torch.linalg.vector_norm(points - rounded(points), dim=-1).max()
+    kernel.coarse = bool(moved <= MAX_ROUNDING * kernel.lengthscale.squeeze())
 
 
 @torch.no_grad()
@@ -131,20 +134,22 @@ def evidence_of_nothing(likelihood: Gaussian, x: Tensor, y: Tensor, num_data: in
 
 
 def evidence(
-    model: InvariantGP,
+    solved: Solved,
     examples: Examples,
     *,
-    num_samples: int,
     generator: torch.Generator,
     group: Group = ALONE,
 ) -> tuple[float, float]:
-    """The bound of all data on fresh draws, and its standard error from two independent sets."""
-    value, error = pass_total(
-        model,
-        examples,
-        num_samples=num_samples,
-        weigh=unbiased_pairs(num_samples // 2),
-        seeds=(pass_seed(generator), pass_seed(generator)),
-        group=group,
-    )
-    return value - kl(model.posterior.q).item(), error
+    """The bound of all data on fresh draws, and its standard error.
+
+    What the mean of f makes of the data is added up over all of them; what its variance takes
+    away, N M² operations for all, is estimated from some.
+    """
+    model, factor = solved.model, solved.prior_factor
+    q, seeds = model.posterior.q, (pass_seed(generator), pass_seed(generator))
+    earned = earned_by_mean(model, examples, q, factor, seeds=seeds, group=group)
+    order = torch.randperm(len(examples.x), generator=generator)[:NUM_VARIANCES]
+    some = Resident(examples.x[order], examples.y[order])
+    counted = {"num_data": examples.num_data, "seed": pass_seed(generator), "group": group}
+    cost = cost_of_variance(model, some, q, factor, **counted)
+    return earned.value - cost.value - kl(q).item(), math.hypot(earned.error, cost.error)

@@ -1,0 +1,146 @@
+"""Scales by the evidence of a subset of the data, where no inducing variables stand in between.
+
+Few inducing variables make smooth functions, wide ranges and much noise look better than they
+are: stage one, which can afford few, ends with all three too large. A subset needs none. Of n data
+with S orbit points each, f is n values of a Gaussian process with covariance
+
+    K_nm = mean_st k_g(φ(x_ns), φ(x_mt)),   K_nn = the mean over s ≠ t alone, which is unbiased,
+
+and with K = U diag(λ) Uᵀ the evidence is closed form for every ratio r = v/σ² at once.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.kernels import RBF, Kernel, coarse_sums, covariance, has_coarse_sums
+from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
+from orbitgp.model import InvariantGP, unbiased_pairs
+from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.ranges import UniformRange
+from orbitgp.ustatistics import pair_mean
+from orbitgp.values import OrbitSample, PairWeights
+
+NUM_DATA = 1000
+NUM_SAMPLES = 16
+STEP = 0.75
+"""What lengthscale and ranges are multiplied or divided by in one trial."""
+
+MAX_POWER = 8
+RATIOS = tuple(10 ** (k / 2) for k in range(-4, 13))
+"""Ratios of the kernel's variance to the noise that are tried."""
+
+
+WAYS = ((1, 0), (-1, 0), (0, 1), (1, 0), (-1, 0))
+"""Lengthscale shorter or longer, ranges narrower, and the lengthscale again."""
+
+
+@dataclass(frozen=True)
+class Scales:
+    """A kernel variance, a noise, and the evidence of the subset with them."""
+
+    variance: float
+    noise: float
+    evidence: float
+
+
+@torch.no_grad()
+def settle(
+    model: InvariantGP, x: Tensor, y: Tensor, *, max_ratio: float, generator: torch.Generator
+) -> None:
+    """Take the lengthscale, width of ranges, variance and noise with the most evidence.
+
+    One after the other, on the same data and draws in each trial, so that trials differ by the
+    scales alone. The ranges keep their proportions.
+    """
+    kernel, likelihood = model.kernel, model.likelihood
+    assert isinstance(kernel, RBF)
+    assert isinstance(likelihood, Gaussian)
+    order = torch.randperm(len(x), generator=generator)[:NUM_DATA].to(x.device)
+    x, bound = x[order], likelihood.quadratic_bound(x[order], y[order])
+    targets = (bound.linear / bound.precision).double()
+    weigh = unbiased_pairs(NUM_SAMPLES // 2)
+    draws = {"generator": generator, "group_size": NUM_SAMPLES // 2}
+    noise = model.orbit_noise(len(x), NUM_SAMPLES, **draws)
+    length, ranges = kernel.lengthscale.detach().clone(), _learned_ranges(model.orbit)
+    widths = [part.widths.detach().clone() for part in ranges]
+
+    def assign(place: tuple[int, int]) -> None:
+        kernel.lengthscale = length * STEP ** place[0]
+        for part, width in zip(ranges, widths, strict=True):
+            part.assign_widths(width * STEP ** place[1])
+
+    @functools.lru_cache(maxsize=1)
+    def sample(_: int) -> OrbitSample:
+        return model.sample_orbit_at(x, noise)
+
+    def trial(place: tuple[int, int]) -> Scales:
+        assign(place)
+        points = sample(place[1])
+        prior = average_covariance(kernel, points, weigh(points)) / kernel.variance.item()
+        return best_scales(prior, targets, max_ratio)
+
+    place, best = (0, 0), trial((0, 0))
+    for way in WAYS if ranges else WAYS[:2]:
+        for _ in range(MAX_POWER):
+            other = (place[0] + way[0], place[1] + way[1])
+            found = trial(other)
+            if found.evidence <= best.evidence:
+                break
+            place, best = other, found
+    assign(place)
+    kernel.variance = best.variance
+    likelihood.assign_noise(torch.full_like(likelihood.noise.detach(), best.noise))
+
+
+def best_scales(
+    unit: Float[Tensor, "N N"], targets: Float[Tensor, "N C"], max_ratio: float
+) -> Scales:
+    """The best v and σ² for f ~ N(0, v K), y = f + noise, with v/σ² ≤ max_ratio.
+
+    With r = v/σ², p = Uᵀy and K = U diag(λ) Uᵀ, of which an estimate may have some λ < 0, taken for
+    0: the best noise is σ² = mean p²/(1 + rλ), and the evidence
+
+        −½ NC (log 2πσ² + 1) − ½ C Σ log(1 + rλ).
+    """
+    values, vectors = torch.linalg.eigh(unit)
+    values = values.clamp(min=0)
+    energy, (size, num_outputs) = (vectors.mT @ targets).square().sum(1), targets.shape
+
+    def at(ratio: float) -> Scales:
+        noise = (energy / (1 + ratio * values)).sum().item() / (size * num_outputs)
+        noise = max(noise, 2 * NOISE_FLOOR)
+        fit = size * (math.log(2 * math.pi * noise) + 1)
+        spread = torch.log1p(ratio * values).sum().item()
+        return Scales(ratio * noise, noise, -0.5 * num_outputs * (fit + spread))
+
+    allowed = [ratio for ratio in RATIOS if ratio <= max_ratio]
+    return max((at(ratio) for ratio in allowed), key=lambda scales: scales.evidence)
+
+
+def average_covariance(
+    kernel: Kernel, sample: OrbitSample, weights: PairWeights
+) -> Float[Tensor, "N N"]:
+    """K_nm = mean_st k_g(x_ns, x_mt), and K_nn by the weights of its pairs, in float64."""
+    points, num_samples = sample.points, sample.num_samples
+    if has_coarse_sums(kernel, points):
+        sums = coarse_sums(kernel, points, points, num_samples)[:, 0].double()
+        averages = (sums + sums.mT) / (2 * num_samples)
+    else:
+        flat = points.flatten(0, 1)
+        rows = [
+            covariance(kernel, own, flat).double().mean(0).unflatten(0, (-1, num_samples)).mean(1)
+            for own in points
+        ]
+        averages = torch.stack(rows)
+    averages.diagonal().copy_(pair_mean(covariance(kernel, points, points), weights))
+    return averages
+
+
+def _learned_ranges(orbit: Orbit) -> list[UniformRange]:
+    parts = (part for part in orbit.modules() if isinstance(part, UniformRange))
+    return [part for part in parts if part.learned.any()]
