@@ -23,7 +23,7 @@ from orbitgp.data.named import load_named
 from orbitgp.scores import evaluate
 
 ORBITS = ("none", "rotation", "affine", "local", "affine+local")
-BUDGET_SECONDS = 480.0
+BUDGET_SECONDS = 150.0
 
 
 class Clock(Callback):
@@ -119,7 +119,9 @@ def draw(model: InvariantGPClassifier, values: Mapping[str, Any], path: Path) ->
         for column, ax in enumerate(grid[row]):
             ax.axis("off")
             if column < len(shown):
-                ax.imshow(shown[column], cmap="gray_r" if column else "gray", vmin=0, vmax=1)
+                ax.imshow(
+                    shown[column].numpy(), cmap="gray_r" if column else "gray", vmin=0, vmax=1
+                )
     gallery.suptitle("training digits, and draws from p(x_a | x)")
     upper, lower = curves.subplots(2, 1, sharex=True)
     steps, bounds = zip(*values["curve"], strict=True)
@@ -151,6 +153,8 @@ def main() -> None:
     values, model = run(orbit, features, num_data, arguments.seed, arguments.budget)
     print({name: value for name, value in values.items() if "curve" not in name})
     options = f"--orbit {orbit} --features {features} --num-data {num_data}"
+    if arguments.budget != BUDGET_SECONDS:
+        options += f" --budget {arguments.budget:g}"
     name, command = f"mnist-{features}-{orbit}-{num_data}", f"python -m experiments.mnist {options}"
     path = record(arguments.out, name, command, arguments.seed, values)
     draw(model, values, path.with_suffix(".png"))

@@ -1,9 +1,14 @@
 """The experiments show what the paper says they show."""
 
+import json
+from functools import partial
+
 import pytest
 import torch
 
-from experiments import symmetric
+from experiments import few_labels, growth, mnist, symmetric
+from orbitgp import InvariantGPClassifier, TrainingSettings
+from orbitgp.data.labelled import LabelledData
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -28,3 +33,67 @@ def test_figure_is_drawn(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "symmetric-0.png").stat().st_size > 10_000
     assert (tmp_path / "symmetric-0.json").exists()
     assert "log evidence" in capsys.readouterr().out
+
+
+@pytest.fixture
+def few_digits(monkeypatch):
+    """Upright and lying bars as if they were digits, and little training."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(120, 28, 28, generator=generator) * 40
+    y = torch.arange(120) % 2
+    x[y == 0, 8:20, 13:15] += 200
+    x[y == 1, 13:15, 8:20] += 200
+    x, y = x.numpy(), y.numpy()
+    data = LabelledData(x[:90], y[:90], x[90:], y[90:])
+    quick = partial(InvariantGPClassifier, settings=TrainingSettings(max_steps=4))
+    for module in (mnist, few_labels, growth):
+        monkeypatch.setattr(module, "load_named", lambda _: data)
+    for module in (mnist, growth):
+        monkeypatch.setattr(module, "InvariantGPClassifier", quick)
+    return data
+
+
+def run_main(module, monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", [module.__name__, *arguments])
+    module.main()
+
+
+def test_mnist_writes_what_it_found(few_digits, monkeypatch, tmp_path):
+    features, options = "oriented", ["--orbit", "affine+local", "--num-data", "60"]
+    options += ["--features", features]
+    run_main(mnist, monkeypatch, *options, "--seed", "3", "--out", str(tmp_path))
+    result = json.loads((tmp_path / f"mnist-{features}-affine+local-60-3.json").read_text())
+    assert result["num_data"] == 60
+    assert result["test_error"] < 20
+    assert {"elbo", "elbo_standard_error", "test_nll", "test_ece"} <= set(result)
+    assert set(result["seconds"]) == {"learn", "solve", "total"}
+    assert "rotation (°)" in result["ranges"]
+    assert (tmp_path / f"mnist-{features}-affine+local-60-3.png").stat().st_size > 10_000
+
+
+def test_subsets_of_digits_are_drawn_once(few_digits):
+    first, second, other = (mnist.subset(few_digits, 30, seed)[0] for seed in (0, 0, 1))
+    assert (first == second).all()
+    assert (first != other).any()
+    assert len(mnist.subset(few_digits, 1000, 0)[0]) == 90
+
+
+def test_contenders_of_few_labels_learn(few_digits, monkeypatch):
+    monkeypatch.setattr(few_labels, "STEPS", 30)
+    monkeypatch.setattr(few_labels, "SVGP_STEPS", 20)
+    values = few_labels.run(60, 0)
+    errors = {name: value for name, value in values.items() if name.endswith("error")}
+    assert len(errors) == 4
+    assert all(error < 30 for error in errors.values()), errors
+
+
+def test_growth_is_drawn(few_digits, monkeypatch, tmp_path):
+    for name, values in (("POINTS", (5, 10)), ("SIZES", (20, 90)), ("SAMPLES", (2,))):
+        monkeypatch.setattr(growth, name, values)
+    monkeypatch.setattr(growth, "AVERAGED", (1, 2))
+    monkeypatch.setattr(growth, "USUAL", {**growth.USUAL, "num_points": 10, "num_data": 90})
+    values = growth.run("pixels", 0)
+    assert [point["num_points"] for point in values["num_points"]] == [5, 10]
+    assert all(point["test_error"] < 40 for point in values["num_data"])
+    growth.draw(values, tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").stat().st_size > 10_000

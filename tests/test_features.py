@@ -28,20 +28,35 @@ def wave(angle, side=16):
 
 @pytest.mark.parametrize("direction", range(8))
 def test_energy_is_where_the_gradient_points(direction):
-    found = OrientedEnergy(8, cells=(4,))(wave(direction * math.pi / 4))[0]
+    found = OrientedEnergy(8, cells=(4,), overlap=0.1)(wave(direction * math.pi / 4))[0]
     assert_close(found.square().sum(), torch.ones(()).double())
     inner = found.unflatten(0, (8, 4, 4))[:, 1:3, 1:3]  # the border is an edge itself
     assert (inner.argmax(0) == direction).all()
 
 
-def test_contrast_and_brightness_hardly_matter_inside():
-    features, x = OrientedEnergy(), wave(0.7, 28) ** 2
-    assert_close(features(3 * x), features(x), tolerance=1e-4)
+def test_contrast_is_taken_out_of_the_whole_and_of_each_cell():
+    x = wave(0.7, 28) / 4
+    faint = torch.where(torch.arange(28) < 14, x, 0.2 * x)  # a right half of a fifth the contrast
+    plain, local = OrientedEnergy(contrast=1e9), OrientedEnergy(contrast=1e-4)
+    assert_close(plain(0.5 * x), plain(x), tolerance=0.02)
+    lengths = [f(faint).unflatten(1, (8, 9, 9)).norm(dim=1)[0, 4] for f in (plain, local)]
+    ratios = [(row[6] / row[2]).item() for row in lengths]
+    print(f"right over left: {ratios[0]:.2f}, and {ratios[1]:.2f} with each cell on its own")
+    assert ratios[0] < 0.6
+    assert ratios[1] > 0.9
+
+
+def test_windows_are_averages_that_overlap():
+    windows = OrientedEnergy(overlap=0.5)._windows(28, 7)
+    assert_close(windows.sum(0), torch.ones(7).double(), tolerance=1e-5)
+    assert windows[:, 3].argmax() in (13, 14)
+    assert windows[12, 2] > 0.01
 
 
 def test_colours_are_treated_alike_and_sizes_add_up(generator):
     x = torch.rand(4, 3, 28, 28, generator=generator)
-    assert OrientedEnergy()(x).shape == (4, 3 * 8 * (49 + 16))
+    assert OrientedEnergy(cells=(7, 4))(x).shape == (4, 3 * 8 * (49 + 16))
+    assert OrientedEnergy()(x).shape == (4, 3 * 8 * 81)
     assert OrientedEnergy(4, cells=(5,))(x[:, 0]).shape == (4, 100)
 
 
@@ -51,8 +66,16 @@ def test_gradients_reach_the_image(generator):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"num_directions": 1}, {"cells": ()}, {"cells": (0,)}, {"sharpness": 0.5}]
+    "arguments",
+    [
+        {"num_directions": 1},
+        {"cells": ()},
+        {"cells": (0,)},
+        {"sharpness": 0.5},
+        {"overlap": 0},
+        {"contrast": -1},
+    ],
 )
 def test_bad_constants_are_refused(arguments):
-    with pytest.raises(InputError, match="oriented energy needs"):
+    with pytest.raises(InputError, match="oriented energy"):
         OrientedEnergy(**arguments)

@@ -6,6 +6,7 @@ are in the file, and whoever loads the file brings the part.
 """
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -186,6 +187,8 @@ def _feature_map_config(feature_map: nn.Module) -> Config:
             "num_directions": feature_map.num_directions,
             "cells": list(feature_map.cells),
             "sharpness": feature_map.sharpness,
+            "overlap": feature_map.overlap,
+            "contrast": feature_map.contrast,
         }
     return {"kind": "Standardize"} if type(feature_map) is Standardize else GIVEN
 
@@ -201,7 +204,10 @@ def _feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
             count, sharpness = _integer(config["num_directions"]), float(config["sharpness"])
             if max(count, len(cells), *cells) > MAX_CELLS or not 1 <= sharpness <= MAX_CELLS:
                 _refuse(f"oriented energy of {count} directions in {cells} cells, {sharpness}")
-            return OrientedEnergy(count, cells, sharpness)
+            constants = float(config["overlap"]), float(config["contrast"])
+            if not all(0 < constant < math.inf for constant in constants):
+                _refuse(f"oriented energy with overlap and contrast {constants}")
+            return OrientedEnergy(count, cells, sharpness, *constants)
     _refuse(f"a feature map of kind {config['kind']!r}")
 
 
@@ -209,7 +215,8 @@ def _kernel_config(kernel: Kernel) -> Config:
     if type(kernel) is not RBF or kernel.active_dims is not None or len(kernel.batch_shape):
         return GIVEN
     usual = str(kernel.raw_lengthscale_constraint) == str(RBF().raw_lengthscale_constraint)
-    return {"kind": "RBF"} if usual and not list(kernel.named_priors()) else GIVEN
+    config = {"kind": "RBF", "coarse": kernel.coarse}
+    return config if usual and not list(kernel.named_priors()) else GIVEN
 
 
 def _kernel_from(config: Config, tensors: Tensors) -> Kernel:
@@ -217,7 +224,8 @@ def _kernel_from(config: Config, tensors: Tensors) -> Kernel:
         _refuse(f"a kernel of kind {config['kind']!r}")
     lengthscale = tensors["raw_lengthscale"]
     size = lengthscale.shape[-1]
-    return RBF(ard_num_dims=size if size > 1 else None).to(lengthscale.dtype)
+    options = {"ard_num_dims": size if size > 1 else None, "coarse": config["coarse"] is True}
+    return RBF(**options).to(lengthscale.dtype)
 
 
 def _likelihood_config(likelihood: nn.Module) -> Config:

@@ -5,7 +5,7 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d, conv2d, normalize, relu
+from torch.nn.functional import conv2d, normalize, relu
 
 from orbitgp.errors import InputError
 
@@ -13,6 +13,9 @@ BLOCK = 128
 """Images at a time, so that what stands between two operations stays near the processor."""
 
 MAX_CELLS = 256
+NEGLIGIBLE = 1e-7
+"""Weights that are 0 instead: numbers below the normal range are slow to multiply."""
+
 EPSILON = 1e-6
 """Under the square root, whose slope would have no end at 0."""
 
@@ -47,10 +50,12 @@ class Standardize(nn.Module):
 class OrientedEnergy(nn.Module):
     """Where edges of which direction are: pooled gradients in soft bins of direction, unit norm.
 
-    g_b = relu(∂x · (cos θ_b, sin θ_b))^p for `num_directions` directions all around, averaged over
-    grids of cells (7×7 and 4×4 by default), then a square root and a unit norm, which leave
-    contrast out. Differentiable, so that gradients reach the orbit through it. Images [B, H, W] or
-    [B, C, H, W], whose channels are treated alike.
+    e_b = relu(∂x · (cos θ_b, sin θ_b))^p for `num_directions` directions all around, averaged by
+    Gaussian windows on grids of cells (9×9 by default; a window's width is `overlap` cells), then
+    a square root. In each cell the directions are divided by √(their energy + `contrast`), so that
+    faint strokes count nearly as much as bold ones, and all is scaled to length 1. Differentiable,
+    so that gradients reach the orbit through it. Images [B, H, W] or [B, C, H, W], whose channels
+    are treated alike. The defaults have the most evidence on MNIST, of those that were tried.
     """
 
     kernel: Float[Tensor, "O 1 3 3"]
@@ -58,8 +63,10 @@ class OrientedEnergy(nn.Module):
     def __init__(
         self,
         num_directions: int = 8,
-        cells: tuple[int, ...] = (7, 4),
-        sharpness: float = 2.0,
+        cells: tuple[int, ...] = (9,),
+        sharpness: float = 3.0,
+        overlap: float = 0.55,
+        contrast: float = 0.05,
     ) -> None:
         super().__init__()
         sizes = (num_directions, len(cells), *cells, sharpness)
@@ -68,7 +75,13 @@ class OrientedEnergy(nn.Module):
                 f"oriented energy needs 2 to {MAX_CELLS} directions, cells and a sharpness of 1 to "
                 f"{MAX_CELLS}; got {num_directions}, {cells} and {sharpness}"
             )
+        if not (0 < overlap < math.inf and 0 < contrast < math.inf):
+            raise InputError(
+                "the overlap and contrast of oriented energy must be positive and finite; got "
+                f"{overlap} and {contrast}"
+            )
         self.num_directions, self.cells, self.sharpness = num_directions, tuple(cells), sharpness
+        self.overlap, self.contrast = overlap, contrast
         angles = torch.arange(num_directions) * (2 * math.pi / num_directions)
         sobel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]]) / 8
         kernel = angles.cos()[:, None, None] * sobel + angles.sin()[:, None, None] * sobel.T
@@ -80,12 +93,31 @@ class OrientedEnergy(nn.Module):
         return self.num_directions * sum(size**2 for size in self.cells)
 
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
-        """√(pooled energy), scaled to length 1."""
+        """√(pooled energy) relative to its surroundings, scaled to length 1."""
         images = x.reshape(-1, 1, *x.shape[-2:])
-        roots = torch.cat([self._roots(block) for block in images.split(BLOCK)])
+        windows = [
+            [self._windows(length, size).to(images) for length in images.shape[-2:]]
+            for size in self.cells
+        ]
+        roots = torch.cat([self._roots(block, windows) for block in images.split(BLOCK)])
         return normalize(roots.reshape(len(x), -1), dim=1)
 
-    def _roots(self, images: Float[Tensor, "B 1 H W"]) -> Float[Tensor, "B D"]:
+    def _roots(
+        self, images: Float[Tensor, "B 1 H W"], windows: list[list[Tensor]]
+    ) -> Float[Tensor, "B D"]:
         energy = relu(conv2d(images, self.kernel.to(images), padding=1)).pow(self.sharpness)
-        pooled = [adaptive_avg_pool2d(energy, size).flatten(1) for size in self.cells]
-        return torch.cat(pooled, 1).add(EPSILON).sqrt()
+        return torch.cat([self._pooled(energy, *pair).flatten(1) for pair in windows], 1)
+
+    def _pooled(
+        self, energy: Float[Tensor, "B O H W"], rows: Float[Tensor, "H K"], columns: Tensor
+    ) -> Float[Tensor, "B O K K"]:
+        roots = (rows.mT @ (energy @ columns)).add(EPSILON).sqrt()
+        return roots / (roots.square().sum(1, keepdim=True) + self.contrast).sqrt()
+
+    def _windows(self, length: int, size: int) -> Float[Tensor, "L K"]:
+        """Gaussian weights of pixels in each cell; a column sums to 1 but for what is cut off."""
+        places = (torch.arange(length, dtype=torch.float64) + 0.5) * (size / length)
+        centres = torch.arange(size, dtype=torch.float64) + 0.5
+        weights = torch.exp(-0.5 * ((places[:, None] - centres) / self.overlap).square())
+        weights = weights / weights.sum(0)
+        return torch.where(weights < NEGLIGIBLE, 0, weights)
