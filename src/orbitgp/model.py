@@ -13,7 +13,12 @@ from orbitgp.kernels import Kernel, covariance
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbits.base import FiniteOrbit, Orbit, check_counts, check_inputs
 from orbitgp.posterior.algebra import solve_rows
-from orbitgp.posterior.inducing import InducingPosterior, covariances, cross_covariance
+from orbitgp.posterior.inducing import (
+    InducingPosterior,
+    average_covariance,
+    covariances,
+    cross_covariance,
+)
 from orbitgp.ustatistics import mean_weights, pair_weights
 from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction, WhitenedGaussian
 
@@ -158,9 +163,9 @@ class InvariantGP(nn.Module):
         """`predict`, from orbit samples φ(x_a) that were drawn elsewhere, a batch at a time."""
         q, factor = self.posterior.q, self.posterior.prior_factor(self.kernel)
         alpha = torch.linalg.solve_triangular(factor.mT, q.mean, upper=True)
-        parts = [self._predict(sample, q, factor, alpha) for sample in samples]
-        fields = ("mean", "variance", "mean_error", "variance_error")
-        return Prediction(**{name: torch.cat([getattr(p, name) for p in parts]) for name in fields})
+        return Prediction.concatenated(
+            [self._predict(sample, q, factor, alpha) for sample in samples]
+        )
 
     def _predict(
         self,
@@ -204,7 +209,7 @@ class InvariantGP(nn.Module):
         factor = self.posterior.prior_factor(self.kernel)
         averages = self.covariances(sample, mean_pairs).mean
         whitened = solve_rows(factor, averages)
-        prior = _average_covariance(self.kernel, sample) - whitened @ whitened.mT
+        prior = average_covariance(self.kernel, sample.points) - whitened @ whitened.mT
         roots = [_square_root(prior + (whitened @ u) @ (whitened @ u).mT) for u in q.scale]
         shape = (num_draws, len(x), q.mean.shape[1])
         noise = torch.randn(shape, generator=generator, device=generator.device).to(prior)
@@ -229,16 +234,6 @@ def _mean_with_error(
         raise InputError("one orbit sample has no Monte-Carlo error; draw at least 2")
     fraction = 1 - num_samples / sample.orbit_size
     return values.mean(1), values.std(1) * math.sqrt(fraction / num_samples)
-
-
-def _average_covariance(kernel: Kernel, sample: OrbitSample) -> Float[Tensor, "N N"]:
-    """mean_st k_g(x_ns, x_n't), a row of inputs at a time."""
-    flat, num_samples = sample.points.flatten(0, 1), sample.num_samples
-    rows = [
-        covariance(kernel, own, flat).double().mean(0).unflatten(0, (-1, num_samples)).mean(1)
-        for own in sample.points
-    ]
-    return torch.stack(rows)
 
 
 def _square_root(matrix: Float[Tensor, "N N"]) -> Float[Tensor, "N N"]:

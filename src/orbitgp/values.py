@@ -230,3 +230,9 @@ class Prediction:
     variance: Float[Tensor, "N C"]
     mean_error: Float[Tensor, "N C"]
     variance_error: Float[Tensor, "N C"]
+
+    @staticmethod
+    def concatenated(parts: "Sequence[Prediction]") -> "Prediction":
+        """Those of several batches."""
+        fields = ("mean", "variance", "mean_error", "variance_error")
+        return Prediction(*(torch.cat([getattr(p, name) for p in parts]) for name in fields))

@@ -8,7 +8,7 @@ from orbitgp import RBF, Affine, CyclicShifts, Gaussian, InducingPosterior, Inva
 from orbitgp.kernels import InvariantKernel, covariance
 from orbitgp.model import unbiased_pairs
 from orbitgp.training import subsets
-from orbitgp.training.subsets import average_covariance, best_scales, settle
+from orbitgp.training.subsets import best_scales, settle, unbiased_covariance
 from tests.conftest import assert_close, assert_mean
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -37,7 +37,7 @@ def test_ratios_have_an_end(generator):
 def test_covariances_of_whole_orbits_are_exact(generator):
     x, orbit, kernel = torch.randn(5, 4, generator=generator), CyclicShifts(4), RBF(1.3, 0.9)
     points = orbit.enumerate(x)
-    averages = average_covariance(kernel, points, unbiased_pairs(2)(points))
+    averages = unbiased_covariance(kernel, points, unbiased_pairs(2)(points))
     assert_close(averages, InvariantKernel(kernel, orbit)(x).to_dense())
 
 
@@ -46,7 +46,7 @@ def test_covariances_of_draws_are_unbiased(generator):
     draws = []
     for _ in range(400):
         points = orbit.sample(x, 2, generator=generator)
-        draws.append(average_covariance(kernel, points, unbiased_pairs(1)(points)).flatten())
+        draws.append(unbiased_covariance(kernel, points, unbiased_pairs(1)(points)).flatten())
     assert_mean(torch.stack(draws), InvariantKernel(kernel, orbit)(x).to_dense().flatten(), "K")
 
 

@@ -11,7 +11,7 @@ from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
 
 BLOCK = 2**23
-"""Base covariances held at once while Kuu is computed."""
+"""Base covariances held at once while averages are computed."""
 
 
 class InducingPosterior(nn.Module):
@@ -83,18 +83,22 @@ class InducingPosterior(nn.Module):
         if self.points.ndim == 2:
             points = self.points.double()
             return add_jitter(covariance(kernel, points, points), self.jitter)
-        num_points, num_averaged, _ = self.points.shape
-        blocks = self.points.split(max(1, BLOCK // (num_points * num_averaged)))
-        if has_coarse_sums(kernel, self.points):
-            sums = coarse_sums(kernel, self.points, self.points, num_averaged)[:, 0].double()
-            return add_jitter((sums + sums.mT) / (2 * num_averaged), self.jitter)
-        rows = [covariance_with_u(kernel, block.flatten(0, 1), self.points) for block in blocks]
-        averages = torch.cat(rows).double().unflatten(0, (num_points, num_averaged)).mean(1)
-        return add_jitter(averages, self.jitter)
+        return add_jitter(average_covariance(kernel, self.points), self.jitter)
 
     def prior_factor(self, kernel: Kernel) -> Float[Tensor, "M M"]:
         """L with L Lᵀ = Kuu."""
         return cholesky(self.prior_covariance(kernel), "Kuu")
+
+
+def average_covariance(kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[Tensor, "N N"]:
+    """mean_st k_g(x_ns, x_mt), in float64: the covariance of averages of g over S points each."""
+    num_inputs, num_samples, _ = points.shape
+    if has_coarse_sums(kernel, points):
+        sums = coarse_sums(kernel, points, points, num_samples)[:, 0].double()
+        return (sums + sums.mT) / (2 * num_samples)
+    blocks = points.split(max(1, BLOCK // (num_inputs * num_samples)))
+    rows = [covariance_with_u(kernel, block.flatten(0, 1), points) for block in blocks]
+    return torch.cat(rows).double().unflatten(0, (num_inputs, num_samples)).mean(1)
 
 
 def covariance_with_u(

@@ -104,5 +104,4 @@ def left_out(
         variance = (unexplained + retained / (1 - leverage)).clamp(min=0).expand_as(mean)
         none = torch.zeros_like(mean)
         parts.append(Prediction(mean, variance, none, none))
-    fields = ("mean", "variance", "mean_error", "variance_error")
-    return Prediction(**{name: torch.cat([getattr(p, name) for p in parts]) for name in fields})
+    return Prediction.concatenated(parts)

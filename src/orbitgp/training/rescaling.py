@@ -20,7 +20,7 @@ from torch import Tensor
 
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
-from orbitgp.model import InvariantGP, unbiased_pairs
+from orbitgp.model import unbiased_pairs
 from orbitgp.posterior.algebra import excess_of_scale, solve_rows
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import best_narrowing, conditional_kl
@@ -117,16 +117,7 @@ def with_scales(solved: Solved, scales: Rescaled) -> Solved:
     likelihood.assign_noise(likelihood.noise.detach() * scales.noise)
     points = model.posterior.points.detach()
     points = points if points.ndim == 3 else points.unsqueeze(1)
-    other = with_points(
-        InvariantGP(
-            orbit=model.orbit,
-            kernel=kernel,
-            posterior=model.posterior,
-            likelihood=likelihood,
-            feature_map=model.feature_map,
-        ),
-        points,
-    )
+    other = with_points(model, points, kernel=kernel, likelihood=likelihood)
     other.posterior.assign(scales.q)
     return replace(
         solved, model=other, prior_factor=solved.prior_factor * math.sqrt(scales.variance)

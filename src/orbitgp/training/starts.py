@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orbitgp.kernels import RBF
+from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
@@ -62,18 +62,24 @@ def initial_model(
     )
 
 
-def with_points(model: InvariantGP, points: Float[Tensor, "M J D"]) -> InvariantGP:
-    """The same orbit, kernel and likelihood with other inducing points, q(u) at the prior."""
+def with_points(
+    model: InvariantGP,
+    points: Float[Tensor, "M J D"],
+    *,
+    kernel: Kernel | None = None,
+    likelihood: Likelihood | None = None,
+) -> InvariantGP:
+    """The same model with other inducing points, q(u) at the prior, and what else is given."""
     return InvariantGP(
         orbit=model.orbit,
-        kernel=model.kernel,
+        kernel=kernel or model.kernel,
         posterior=InducingPosterior(
             points if points.shape[1] > 1 else points[:, 0],
             model.posterior.mean.shape[1],
             shared_covariance=len(model.posterior.scale) == 1,
             jitter=model.posterior.jitter,
         ),
-        likelihood=model.likelihood,
+        likelihood=likelihood or model.likelihood,
         feature_map=model.feature_map,
     )
 

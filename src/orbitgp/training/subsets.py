@@ -17,11 +17,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.kernels import RBF, Kernel, coarse_sums, covariance, has_coarse_sums
+from orbitgp.kernels import RBF, Kernel, covariance
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP, unbiased_pairs
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import UniformRange
+from orbitgp.posterior.inducing import average_covariance
 from orbitgp.ustatistics import pair_mean
 from orbitgp.values import OrbitSample, PairWeights
 
@@ -81,7 +82,7 @@ def settle(
     def trial(place: tuple[int, int]) -> Scales:
         assign(place)
         points = sample(place[1])
-        prior = average_covariance(kernel, points, weigh(points)) / kernel.variance.item()
+        prior = unbiased_covariance(kernel, points, weigh(points)) / kernel.variance.item()
         return best_scales(prior, targets, max_ratio)
 
     place, best = (0, 0), trial((0, 0))
@@ -122,22 +123,13 @@ def best_scales(
     return max((at(ratio) for ratio in allowed), key=lambda scales: scales.evidence)
 
 
-def average_covariance(
+def unbiased_covariance(
     kernel: Kernel, sample: OrbitSample, weights: PairWeights
 ) -> Float[Tensor, "N N"]:
     """K_nm = mean_st k_g(x_ns, x_mt), and K_nn by the weights of its pairs, in float64."""
-    points, num_samples = sample.points, sample.num_samples
-    if has_coarse_sums(kernel, points):
-        sums = coarse_sums(kernel, points, points, num_samples)[:, 0].double()
-        averages = (sums + sums.mT) / (2 * num_samples)
-    else:
-        flat = points.flatten(0, 1)
-        rows = [
-            covariance(kernel, own, flat).double().mean(0).unflatten(0, (-1, num_samples)).mean(1)
-            for own in points
-        ]
-        averages = torch.stack(rows)
-    averages.diagonal().copy_(pair_mean(covariance(kernel, points, points), weights))
+    averages = average_covariance(kernel, sample.points)
+    own = covariance(kernel, sample.points, sample.points)
+    averages.diagonal().copy_(pair_mean(own, weights))
     return averages
 
 
