@@ -43,8 +43,7 @@ def solved_error(
     chosen = torch.randperm(len(x), generator=generator)[: sizes["num_data"]]
     num_points = min(sizes["num_points"], len(chosen))
     points = orbit_points(
-        model.orbit,
-        model.feature_map,
+        model,
         x[chosen[:num_points]],
         num_averaged=sizes["num_averaged"],
         generator=generator,

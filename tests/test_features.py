@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from orbitgp import InputError, OrientedEnergy
-from orbitgp.features import Standardize
+from orbitgp.features import Projection, Standardize
 from tests.conftest import assert_close
 
 
@@ -79,3 +79,19 @@ def test_gradients_reach_the_image(generator):
 def test_bad_constants_are_refused(arguments):
     with pytest.raises(InputError, match="oriented energy"):
         OrientedEnergy(**arguments)
+
+
+def test_a_projection_keeps_distances_but_for_the_variance_that_it_may_leave_out(generator):
+    scales = torch.linspace(0.01, 1, 200) ** 4
+    x = torch.randn(5000, 200, generator=generator) * scales + 3.0
+    left_out = 0.01 * scales.square().sum().item()
+    projection = Projection.of(x, left_out)
+    few = projection(x)
+    assert few.shape[1] % 32 == 0
+    assert few.shape[1] < 200
+    full, kept = torch.pdist(x[:300]).square(), torch.pdist(few[:300]).square()
+    assert (kept <= full + 1e-3).all()
+    assert 0 < (full - kept).mean() < 2.2 * left_out  # E|x − x'|² is twice the variance
+    assert_close(few.mean(0), torch.zeros(few.shape[1]), tolerance=1e-3)
+    whole = Projection.of(x, 0.0)
+    assert_close(torch.pdist(whole(x[:50])), torch.pdist(x[:50]), tolerance=1e-3)

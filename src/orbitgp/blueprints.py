@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, distributions, nn
 
 from orbitgp.errors import FileError
-from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
+from orbitgp.features import MAX_CELLS, OrientedEnergy, Projection, Standardize
 from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.model import InvariantGP
@@ -46,6 +46,7 @@ def model_config(model: InvariantGP) -> Config:
     return {
         "orbit": orbit_config(model.orbit),
         "feature_map": _feature_map_config(model.feature_map),
+        "projected": model.projection is not None,
         "kernel": _kernel_config(model.kernel),
         "posterior": {"jitter": model.posterior.jitter},
         "likelihood": _likelihood_config(model.likelihood),
@@ -61,12 +62,17 @@ def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module])
             kernel=_part(_kernel_from, "kernel", config, tensors, given),
             likelihood=_part(_likelihood_from, "likelihood", config, tensors, given),
             posterior=_posterior_from(config["posterior"], within(tensors, "posterior")),
+            projection=_projection_from(config["projected"], within(tensors, "projection")),
         )
     except FileError:
         raise
     except MALFORMED as error:
         _refuse(f"the structure of the model ({type(error).__name__}: {error})")
     energy, size = model.feature_map, model.posterior.points.shape[-1]
+    if model.projection is not None:
+        if size != model.projection.basis.shape[1]:
+            _refuse(f"inducing points of {size} features behind another number of axes")
+        size = len(model.projection.centre)
     if isinstance(energy, OrientedEnergy) and size % energy.num_features:
         _refuse(f"inducing points of {size} features behind {energy.num_features}")
     _take_dtypes(model, tensors)
@@ -209,6 +215,16 @@ def _feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
                 _refuse(f"oriented energy with overlap and contrast {constants}")
             return OrientedEnergy(count, cells, sharpness, *constants)
     _refuse(f"a feature map of kind {config['kind']!r}")
+
+
+def _projection_from(projected: bool, tensors: Tensors) -> Projection | None:
+    if not projected:
+        return None
+    centre, basis = tensors["centre"], tensors["basis"]
+    fits = centre.ndim == 1 and basis.ndim == 2 and len(basis) == len(centre)
+    if not fits or {centre.dtype, basis.dtype} not in ({torch.float32}, {torch.float64}):
+        _refuse(f"a projection of {basis.dtype} {list(basis.shape)} around {list(centre.shape)}")
+    return Projection(centre, basis)
 
 
 def _kernel_config(kernel: Kernel) -> Config:

@@ -12,6 +12,9 @@ from orbitgp.errors import InputError
 BLOCK = 128
 """Images at a time, so that what stands between two operations stays near the processor."""
 
+AXES = 32
+"""Axes of a projection come in multiples of this, which processors like."""
+
 MAX_CELLS = 256
 NEGLIGIBLE = 1e-7
 """Weights that are 0 instead: numbers below the normal range are slow to multiply."""
@@ -45,6 +48,37 @@ class Standardize(nn.Module):
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
         """(x − mean) / scale, feature by feature."""
         return (x.flatten(1) - self.mean) / self.scale
+
+
+class Projection(nn.Module):
+    """(φ − centre) · basis: features on the few axes that hold nearly all of their variance.
+
+    Distances are hardly changed by what is left out, and cost as much less as there are fewer axes.
+    """
+
+    centre: Float[Tensor, "D"]
+    basis: Float[Tensor, "D K"]
+
+    def __init__(self, centre: Float[Tensor, "D"], basis: Float[Tensor, "D K"]) -> None:
+        super().__init__()
+        self.register_buffer("centre", centre)
+        self.register_buffer("basis", basis)
+
+    @staticmethod
+    @torch.no_grad()
+    def of(features: Float[Tensor, "N D"], left_out: float) -> "Projection":
+        """The principal axes of these features, as few as leave out this much of their variance."""
+        centre = features.mean(0)
+        centred = (features - centre).double()
+        variances, axes = torch.linalg.eigh(centred.mT @ centred / len(features))
+        # in ascending order, so their sums are what is left out with the first of them
+        count = max(1, int((variances.cumsum(0) > left_out).sum()))
+        count = min(len(axes), math.ceil(count / AXES) * AXES)
+        return Projection(centre, axes[:, len(axes) - count :].to(features))
+
+    def forward(self, features: Float[Tensor, "*B D"]) -> Float[Tensor, "*B K"]:
+        """Coordinates on the axes."""
+        return (features - self.centre) @ self.basis
 
 
 class OrientedEnergy(nn.Module):

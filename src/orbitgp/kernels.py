@@ -18,8 +18,8 @@ from torch.func import functional_call
 from orbitgp.errors import InputError, refuse_second_derivatives
 from orbitgp.values import OrbitSample
 
-BLOCK = 2**22
-"""Covariances in a buffer of `coarse_sums`."""
+TILE = (512, 1024)
+"""Rows and columns of covariances that `coarse_sums` computes at a time."""
 
 
 def covariance(
@@ -128,29 +128,36 @@ def coarse_sums(
     """Σ_{s in group} mean_j k(x_ns, z_mj) for rounded points, without gradients.
 
     x·z of rounded points is exact but for the rounding of its float32 sum. On processors with
-    units for such products they are two to three times faster; all else is done in two buffers.
+    units for such products they are two to three times faster; what follows them is done tile by
+    tile, in buffers that stay near the processor.
     """
-    (num_inputs, num_samples, _), (num_points, num_averaged, _) = x.shape, z.shape
+    (num_inputs, num_samples, _), num_averaged = x.shape, z.shape[1]
     scale = 1 / kernel.lengthscale.square().item()
     shift = kernel.variance.log().item() - math.log(num_averaged)
-    rights = [points.contiguous() for points in rounded(z).unbind(1)]
-    norms = [_half_norms(points, scale).sub_(shift) for points in rights]
-    block = max(1, min(num_inputs, BLOCK // (num_points * num_samples)))
-    buffers = x.new_empty(min(num_averaged, 2), block * num_samples, num_points)
-    sums = x.new_empty(num_inputs, num_samples // group_size, num_points)
-    for start in range(0, num_inputs, block):
-        left = rounded(x[start : start + block]).flatten(0, 1)
-        total, values = buffers[0, : len(left)], buffers[-1, : len(left)]
-        for place, (right, norm) in enumerate(zip(rights, norms, strict=True)):
-            out = values if place else total
-            with _coarse_products():
-                torch.addmm(norm.neg(), left, right.mT, alpha=scale, out=out)
-            out.sub_(_half_norms(left, scale).unsqueeze(1)).clamp_(max=shift).exp_()
-            if place:
-                total.add_(values)
-        grouped = total.unflatten(0, (-1, num_samples // group_size, group_size))
-        torch.sum(grouped, 2, out=sums[start : start + block])
+    x, z = rounded(x), rounded(z).transpose(0, 1).contiguous()
+    x_norms, z_norms = _half_norms(x, scale), _half_norms(z, scale).sub_(shift)
+    block = max(1, TILE[0] // num_samples)
+    buffers = x.new_empty(2, block * num_samples, TILE[1])
+    sums = x.new_empty(num_inputs, num_samples // group_size, z.shape[1])
+    for columns in _slices(z.shape[1], TILE[1]):
+        right, right_norms = z[:, columns], z_norms[:, columns].neg()
+        for rows in _slices(num_inputs, block):
+            left, left_norms = x[rows].flatten(0, 1), x_norms[rows].flatten().unsqueeze(1)
+            total, values = buffers[:, : len(left), : right.shape[1]]
+            for place in range(num_averaged):
+                out = values if place else total
+                with _coarse_products():
+                    torch.addmm(right_norms[place], left, right[place].mT, alpha=scale, out=out)
+                out.sub_(left_norms).clamp_(max=shift).exp_()
+                if place:
+                    total.add_(values)
+            grouped = total.unflatten(0, (-1, num_samples // group_size, group_size))
+            sums[rows, :, columns] = grouped.sum(2)
     return sums
+
+
+def _slices(length: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
 def has_coarse_sums(kernel: Kernel, x: Tensor) -> TypeGuard["RBF"]:
@@ -161,7 +168,7 @@ def has_coarse_sums(kernel: Kernel, x: Tensor) -> TypeGuard["RBF"]:
     return plain and not torch.is_grad_enabled()
 
 
-def _half_norms(points: Float[Tensor, "N D"], scale: float) -> Float[Tensor, "N"]:
+def _half_norms(points: Float[Tensor, "*N D"], scale: float) -> Float[Tensor, "*N"]:
     """½ |x|² / ℓ²."""
     return torch.linalg.vector_norm(points, dim=-1).square_().mul_(0.5 * scale)
 

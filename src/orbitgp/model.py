@@ -9,6 +9,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
+from orbitgp.features import Projection
 from orbitgp.kernels import Kernel, covariance
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbits.base import FiniteOrbit, Orbit, check_counts, check_inputs
@@ -67,7 +68,7 @@ class InvariantGP(nn.Module):
 
     Inputs are [N, *event] of any shape that the orbit acts on. The feature map φ turns transformed
     inputs [B, *event] into [B, D] (flattened by default), where the base kernel and the inducing
-    points live.
+    points live; with a `projection`, they live on some axes of it.
     """
 
     def __init__(
@@ -78,12 +79,14 @@ class InvariantGP(nn.Module):
         posterior: InducingPosterior,
         likelihood: Likelihood,
         feature_map: nn.Module | None = None,
+        projection: Projection | None = None,
     ) -> None:
         super().__init__()
         _check_parts((orbit, Orbit), (kernel, Kernel), (posterior, InducingPosterior))
         _check_parts((likelihood, Likelihood))
         self.orbit = orbit
         self.feature_map = nn.Flatten() if feature_map is None else feature_map
+        self.projection = projection
         self.kernel = kernel
         self.posterior = posterior
         self.likelihood = likelihood
@@ -132,8 +135,13 @@ class InvariantGP(nn.Module):
         """φ(x_a) for the draws that this noise leads to; for all of a finite orbit if None."""
         if noise is None:
             assert isinstance(self.orbit, FiniteOrbit)
-            return self.orbit.enumerate(x).map(self.feature_map)
-        return self.orbit.at(x, noise).map(self.feature_map)
+            return self.orbit.enumerate(x).map(self.features)
+        return self.orbit.at(x, noise).map(self.features)
+
+    def features(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
+        """φ(x), projected if a projection is given."""
+        features = self.feature_map(x)
+        return features if self.projection is None else self.projection(features)
 
     def covariances(self, sample: OrbitSample, weigh: Weigh) -> OrbitCovariances:
         """Covariances of g on sampled orbits with u and among themselves."""

@@ -1,5 +1,6 @@
 """The evidence lower bound, estimated without bias from orbit samples, in nats of all data."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 import torch
@@ -7,6 +8,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitgp.errors import InputError
+from orbitgp.kernels import has_coarse_sums
 from orbitgp.model import InvariantGP, Weigh, unbiased_pairs
 from orbitgp.posterior.algebra import solve_rows, whiten_rows
 from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
@@ -20,6 +22,9 @@ from orbitgp.values import (
     SufficientStatistics,
     WhitenedGaussian,
 )
+
+SUMS = 2
+"""Rows of covariances with u that an input leaves behind where groups are summed at once."""
 
 
 def elbo(
@@ -162,10 +167,13 @@ def stream_samples(
 ) -> Iterator[tuple[OrbitSample, Tensor, Tensor]]:
     """The orbit samples of the pieces of `stream_covariances`, with their inputs and targets."""
     num_rows = model.orbit.size if num_samples is None else num_samples
-    size = max(1, int(memory / (4 * num_rows * len(model.posterior.points))))
     for batch_x, batch_y, generator in batches:
         check_batch(batch_x, batch_y)
-        for x, y in zip(batch_x.split(size), batch_y.split(size), strict=True):
+        if has_coarse_sums(model.kernel, model.posterior.points):
+            num_rows = SUMS  # the covariances of single samples are never held
+        needed = 4 * num_rows * len(model.posterior.points) * len(batch_x)
+        pieces = min(max(1, math.ceil(needed / memory)), max(1, len(batch_x)))
+        for x, y in zip(batch_x.chunk(pieces), batch_y.chunk(pieces), strict=True):
             yield weigh.draw(model, x, num_samples, generator), x, y
 
 

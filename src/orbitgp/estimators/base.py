@@ -39,6 +39,9 @@ USUAL_AVERAGED = 4
 ENOUGH_POINTS = 2000
 """Rather fewer orbit points to an inducing variable than fewer variables than this."""
 
+USUAL_AXES = 256
+"""Features that a projection leaves of many, as a guess before anything is learned."""
+
 PREDICTION_SAMPLES = 32
 LARGEST_ENUMERATED = 64
 PREDICTION_BATCH = 256
@@ -203,7 +206,7 @@ class InvariantGPEstimator(BaseEstimator):
         More of J only where M has reached all data, less of it where M would be small.
         """
         averaged = [count for count in NUM_AVERAGED if count <= model.orbit.size]
-        num_features = model.posterior.points.shape[1]
+        num_features = min(model.posterior.points.shape[1], USUAL_AXES)
         sizes = {
             count: affordable_points(
                 num_data,

@@ -21,7 +21,7 @@ from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.objective import stream_samples
 from orbitgp.posterior.algebra import solve_rows
-from orbitgp.training.passes import Examples, chunk_generator
+from orbitgp.training.passes import CHUNK, Examples, chunk_generator
 from orbitgp.training.solving import NUM_SAMPLES, NUM_VARIANCES, Solved
 from orbitgp.values import OrbitSample, Prediction
 
@@ -55,7 +55,7 @@ def calibrate(
     rows &= torch.rand(len(rows), generator=generator) < part
     if not rows.any():
         rows[:] = True
-    pieces = list(_some(fitted_pieces(solved, examples), rows))
+    pieces = list(gathered(_some(fitted_pieces(solved, examples), rows)))
     prediction = left_out(solved.model, pieces, solved.prior_factor)
     labels = torch.cat([y for _, _, y in pieces]).long()
     own = torch.arange(len(labels)), labels
@@ -85,6 +85,24 @@ def _some(pieces: Iterable[Piece], rows: Bool[Tensor, "N"]) -> Iterator[Piece]:
         start += len(x)
         if chosen.any():
             yield replace(sample, points=sample.points[chosen]), x[chosen], y[chosen]
+
+
+def gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The same data in pieces of `CHUNK` or more: each of them costs a reading of M×M matrices."""
+    waiting: list[Piece] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(len(x) for _, x, _ in waiting) >= CHUNK:
+            yield _joined(waiting)
+            waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: list[Piece]) -> Piece:
+    samples, x, y = zip(*pieces, strict=True)
+    points = torch.cat([sample.points for sample in samples])
+    return replace(samples[0], points=points), torch.cat(x), torch.cat(y)
 
 
 @torch.no_grad()

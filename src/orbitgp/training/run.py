@@ -25,6 +25,7 @@ from orbitgp.training.solving import (
     evidence,
     evidence_of_nothing,
     make_coarse,
+    projected,
     solve_large,
 )
 from orbitgp.training.subsets import settle
@@ -97,6 +98,8 @@ class Run:
         make_coarse(model)
         if isinstance(model.likelihood, Gaussian):
             settle(model, x, y, max_ratio=self.max_ratio, generator=generator)
+        model = projected(model, x, generator=generator)
+        make_coarse(model)
         order = torch.randperm(len(x), generator=generator).to(x.device)
         own, others = order[: self.num_points], order[self.num_points :]
         draws = {"num_averaged": self.num_averaged, "generator": generator, "group": group}

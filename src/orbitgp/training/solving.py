@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from orbitgp.features import Projection
 from orbitgp.kernels import RBF, rounded
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP, mean_pairs
@@ -26,13 +27,19 @@ NUM_SAMPLES = 8
 NUM_VARIANCES = 2048
 """Data that tell what variance is left, which costs M² for each."""
 
+NUM_PROJECTED = 4000
+"""Orbit points that tell along which axes features vary."""
+
+MAX_LEFT_OUT = 0.03
+"""Squared lengthscales of variance that may be left out with all other axes."""
+
 MAX_ROUNDING = 0.01
 """Lengthscales by which rounding may move a point; beyond it, no kernel is coarse."""
 
-FLOPS = {"kernel": 200e9, "float64": 50e9}
+FLOPS = {"kernel": 400e9, "float64": 50e9}
 """Operations a second of one thread, to turn a time budget into a size."""
 
-ENTRIES = 1e9
+ENTRIES = 0.5e9
 """Exponentials, with the passes over memory around them, a second of one thread."""
 
 
@@ -49,7 +56,7 @@ def affordable_points(
 
     With E = 16 N M J + 3 M² J² base covariances, of D features each, on W processes,
 
-        time ≈ (E / entries + 2 E D / kernel + N M² / f64) / W + 4 M³ / f64,   memory ≈ 8 · 8 M²
+        time ≈ (E / entries + 2 E D / kernel + N M² / f64) / W + 14 M³ / f64,   memory ≈ 8 · 8 M²
     """
     threads = torch.get_num_threads()
 
@@ -57,7 +64,7 @@ def affordable_points(
         entries = 16 * num_data * m * num_averaged + 3 * (m * num_averaged) ** 2
         kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["kernel"]
         shared = kernel + num_data * m**2 / FLOPS["float64"]
-        total = shared / processes + 4 * m**3 / FLOPS["float64"]
+        total = shared / processes + 14 * m**3 / FLOPS["float64"]
         return total <= seconds * threads and 64 * m**2 <= memory
 
     low, high = 1, 1 << 16
@@ -101,7 +108,7 @@ def solve_large(
     orbit.
     """
     draws = {"num_averaged": num_averaged, "generator": generator}
-    points = orbit_points(model.orbit, model.feature_map, examples.x[rows], **draws)
+    points = orbit_points(model, examples.x[rows], **draws)
     large = with_points(model, points)
     prior = large.posterior.prior_covariance(large.kernel)
     seed = pass_seed(generator)
@@ -111,6 +118,22 @@ def solve_large(
     if not isinstance(large.likelihood, Gaussian):  # else with the scales that suit it
         large.posterior.assign(solve(fitting, prior, factor))
     return Solved(large, fitting, prior, factor, seed)
+
+
+@torch.no_grad()
+def projected(
+    model: InvariantGP, x: Float[Tensor, "N *event"], *, generator: torch.Generator
+) -> InvariantGP:
+    """The same model on the few axes in feature space that hold nearly all variance of orbits."""
+    kernel, points = model.kernel, model.posterior.points
+    assert isinstance(kernel, RBF)
+    if points.dtype != torch.float32 or kernel.lengthscale.numel() > 1:
+        return model
+    order = torch.randperm(len(x), generator=generator)[:NUM_PROJECTED]
+    features = orbit_points(model, x[order.to(x.device)], num_averaged=1, generator=generator)
+    left_out = MAX_LEFT_OUT * kernel.lengthscale.square().item()
+    projection = Projection.of(features.flatten(0, 1), left_out)
+    return with_points(model, projection(points.detach()).unsqueeze(1), projection=projection)
 
 
 @torch.no_grad()

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from orbitgp.features import Projection
 from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.model import InvariantGP
-from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.orbits.base import Orbit
 from orbitgp.posterior.inducing import InducingPosterior
 
 JITTER = 1e-5
@@ -19,18 +20,15 @@ JITTER = 1e-5
 
 @torch.no_grad()
 def orbit_points(
-    orbit: Orbit,
-    feature_map: nn.Module,
+    model: InvariantGP,
     x: Float[Tensor, "M *event"],
     *,
     num_averaged: int,
     generator: torch.Generator,
 ) -> Float[Tensor, "M J D"]:
     """J points behind the feature map on the orbit of each input; all of them if P ≤ J."""
-    if isinstance(orbit, FiniteOrbit) and orbit.size <= num_averaged:
-        return orbit.enumerate(x).map(feature_map).points
     draws = {"generator": generator, "group_size": num_averaged}
-    return orbit.sample(x, num_averaged, **draws).map(feature_map).points
+    return model.sample_orbit(x, num_averaged, **draws).points
 
 
 def initial_model(
@@ -68,6 +66,7 @@ def with_points(
     *,
     kernel: Kernel | None = None,
     likelihood: Likelihood | None = None,
+    projection: Projection | None = None,
 ) -> InvariantGP:
     """The same model with other inducing points, q(u) at the prior, and what else is given."""
     return InvariantGP(
@@ -81,6 +80,7 @@ def with_points(
         ),
         likelihood=likelihood or model.likelihood,
         feature_map=model.feature_map,
+        projection=projection or model.projection,
     )
 
 
