@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from experiments import few_labels, growth, mnist, symmetric
+from experiments import few_labels, growth, likelihoods, mnist, partial_rotation, symmetric
 from orbitgp import InvariantGPClassifier, TrainingSettings
 from orbitgp.data.labelled import LabelledData
 
@@ -46,9 +46,9 @@ def few_digits(monkeypatch):
     x, y = x.numpy(), y.numpy()
     data = LabelledData(x[:90], y[:90], x[90:], y[90:])
     quick = partial(InvariantGPClassifier, settings=TrainingSettings(max_steps=4))
-    for module in (mnist, few_labels, growth):
+    for module in (mnist, few_labels, growth, likelihoods, partial_rotation):
         monkeypatch.setattr(module, "load_named", lambda _: data)
-    for module in (mnist, growth):
+    for module in (mnist, growth, likelihoods):
         monkeypatch.setattr(module, "InvariantGPClassifier", quick)
     return data
 
@@ -97,3 +97,40 @@ def test_growth_is_drawn(few_digits, monkeypatch, tmp_path):
     assert all(point["test_error"] < 40 for point in values["num_data"])
     growth.draw(values, tmp_path / "growth.png")
     assert (tmp_path / "growth.png").stat().st_size > 10_000
+
+
+def test_likelihoods_are_compared(few_digits, monkeypatch, tmp_path):
+    monkeypatch.setattr(likelihoods, "RESULTS", tmp_path)
+    run_main(likelihoods, monkeypatch, "--data", "mnist-60", "--budget", "5")
+    result = json.loads((tmp_path / "likelihoods-mnist-60-0.json").read_text())
+    assert set(result["likelihoods"]) == {"gaussian", "softmax", "stick-breaking"}
+    assert all(row["test_error"] < 20 for row in result["likelihoods"].values())
+    monkeypatch.setattr(likelihoods, "PAIRS", {"usps-0-1": ("usps", (0, 1))})
+    x, y, _, _ = likelihoods.load("usps-0-1", 0)
+    assert len(x) == len(y) == 90
+
+
+def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_path):
+    monkeypatch.setattr(partial_rotation, "FINAL_POINTS", 30)
+    quick = partial(TrainingSettings, max_steps=4, evaluate_every=2)
+    monkeypatch.setattr(partial_rotation, "TrainingSettings", quick)
+    options = ["--angle", "20", "--starts", "5", "30", "--num-data", "60", "--out", str(tmp_path)]
+    for network in ([], ["--recognition"]):
+        run_main(partial_rotation, monkeypatch, *options, *network)
+        name = f"partial-rotation-20-30{''.join(network)[1:]}-0.json"
+        result = json.loads((tmp_path / name).read_text())
+        assert 10 < result["learned_angle"] < 60
+        assert result["test_error"] < 30
+        assert result["without_invariance"]["learned_angle"] == 0
+        assert len(result["curve"]) == 2
+    assert (tmp_path / "partial-rotation-20-0.png").stat().st_size > 10_000
+
+
+def test_digits_are_turned_by_no_more_than_the_angle(few_digits):
+    images = torch.from_numpy(few_digits.x[:10] / 255).float()
+    generator = torch.Generator().manual_seed(0)
+    same = partial_rotation.turned(images, 0.0, generator=generator)
+    torch.testing.assert_close(same, images, rtol=1e-4, atol=1e-4)
+    other = partial_rotation.turned(images, 1.0, generator=generator)
+    assert other.shape == images.shape
+    assert (other - images).abs().amax((1, 2)).min() > 0.1

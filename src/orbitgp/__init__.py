@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from orbitgp.kernels import RBF, InvariantKernel
     from orbitgp.likelihoods.base import Likelihood
     from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
+    from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+    from orbitgp.likelihoods.recognition import Recognition
+    from orbitgp.likelihoods.softmax import Softmax
     from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
     from orbitgp.objective import elbo, elbo_from_statistics, statistics, stream_statistics
     from orbitgp.orbits.affine import Affine, Rotation
@@ -74,11 +77,15 @@ __all__ = [
     "OrbitSample",
     "OrientedEnergy",
     "PermutationGroup",
+    "PolyaGamma",
     "Prediction",
     "ProgressBar",
     "QuarterTurns",
+    "Recognition",
     "Rotation",
     "SignFlips",
+    "Softmax",
+    "StickBreaking",
     "SufficientStatistics",
     "TensorBoardLog",
     "TrainingSettings",
@@ -109,6 +116,9 @@ _HOMES = {
     "kernels": ("RBF", "InvariantKernel"),
     "likelihoods.base": ("Likelihood",),
     "likelihoods.gaussian": ("Gaussian", "OneHotGaussian"),
+    "likelihoods.polya_gamma": ("PolyaGamma", "StickBreaking"),
+    "likelihoods.recognition": ("Recognition",),
+    "likelihoods.softmax": ("Softmax",),
     "model": ("InvariantGP", "mean_pairs", "unbiased_pairs"),
     "objective": ("elbo", "elbo_from_statistics", "statistics", "stream_statistics"),
     "orbits.affine": ("Affine", "Rotation"),

@@ -17,6 +17,8 @@ from orbitgp.errors import FileError
 from orbitgp.features import MAX_CELLS, OrientedEnergy, Projection, Standardize
 from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
+from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.affine import Affine, Rotation
 from orbitgp.orbits.base import Identity, Orbit
@@ -35,6 +37,7 @@ ORBITS = (
     *(Affine, Rotation, Intensity, LocalDeformation, Composition, FiniteComposition),
 )
 MAX_PARTS = 8
+MAX_CLASSES = 10_000
 PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
 
 Config = dict[str, Any]
@@ -247,6 +250,10 @@ def _kernel_from(config: Config, tensors: Tensors) -> Kernel:
 def _likelihood_config(likelihood: nn.Module) -> Config:
     if type(likelihood) is OneHotGaussian:
         return {"kind": "OneHotGaussian", "num_classes": likelihood.num_classes}
+    if type(likelihood) in (PolyaGamma, StickBreaking, Softmax):
+        plain = likelihood.recognition is None
+        config = {"kind": type(likelihood).__name__, "num_classes": likelihood.num_classes}
+        return config if plain else GIVEN
     return {"kind": "Gaussian"} if type(likelihood) is Gaussian else GIVEN
 
 
@@ -256,7 +263,20 @@ def _likelihood_from(config: Config, tensors: Tensors) -> nn.Module:
             return Gaussian([1.0] * len(tensors["raw_noise"]))
         case "OneHotGaussian":
             return OneHotGaussian(_integer(config["num_classes"]))
+        case "PolyaGamma":
+            return PolyaGamma()
+        case "StickBreaking":
+            return StickBreaking(_num_classes(config))
+        case "Softmax":
+            return Softmax(_num_classes(config))
     _refuse(f"a likelihood of kind {config['kind']!r}")
+
+
+def _num_classes(config: Config) -> int:
+    count = _integer(config["num_classes"])
+    if not 2 <= count <= MAX_CLASSES:
+        _refuse(f"{count} classes")
+    return count
 
 
 def _posterior_from(config: Config, tensors: Tensors) -> InducingPosterior:

@@ -84,7 +84,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         classifier(run=tmp_path).fit(images + 0.1, labels)
     with pytest.raises(InputError, match="different parameters"):
         classifier(run=tmp_path, orbit="rotation").fit(images, labels)
-    with pytest.raises(InputError, match="different estimator, data_sha256"):
+    with pytest.raises(InputError, match="different estimator, parameters, data_sha256"):
         InvariantGPRegressor("affine", settings=SETTINGS, random_state=1, run=tmp_path).fit(
             images, labels
         )

@@ -2,13 +2,21 @@ import pytest
 import torch
 from torch.distributions import Normal
 
-from orbitgp import Gaussian, InputError, Likelihood, OneHotGaussian
+from orbitgp import (
+    Gaussian,
+    InputError,
+    Likelihood,
+    OneHotGaussian,
+    PolyaGamma,
+    Softmax,
+    StickBreaking,
+)
 from orbitgp.values import Moments, Prediction
 from tests.conftest import assert_close, assert_mean, concrete
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-TESTED = {Gaussian, OneHotGaussian}
+TESTED = {Gaussian, OneHotGaussian, PolyaGamma, Softmax, StickBreaking}
 
 
 def test_no_likelihood_goes_untested():

@@ -196,7 +196,12 @@ def small_solution(run):
 
 def repeated(solved, everything, generator):
     """The mean of some estimates, and its standard error."""
-    values = torch.tensor([evidence(solved, everything, generator=generator)[0] for _ in range(20)])
+    values = torch.tensor(
+        [
+            evidence(solved.model, solved.prior_factor, everything, generator=generator)[0]
+            for _ in range(20)
+        ]
+    )
     return values.mean().item(), values.std().item() / 20**0.5
 
 
@@ -224,7 +229,10 @@ def test_evidence_errors_are_the_spread_of_repeated_estimates(
     run.refresh()
     solved, everything = small_solution(run), Resident(run.x, run.y)
     values, errors = torch.tensor(
-        [evidence(solved, everything, generator=generator) for _ in range(60)]
+        [
+            evidence(solved.model, solved.prior_factor, everything, generator=generator)
+            for _ in range(60)
+        ]
     ).T
     spread, claimed = values.std().item(), errors.square().mean().sqrt().item()
     print(f"spread {spread:.3f}, claimed {claimed:.3f}")

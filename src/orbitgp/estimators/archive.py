@@ -15,6 +15,7 @@ from orbitgp.blueprints import GIVEN, fill, model_config, model_from, orbit_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.parameters import parameters_of
 from orbitgp.likelihoods.gaussian import OneHotGaussian
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
@@ -105,11 +106,15 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
 
 def _check_outputs(kind: str, fitted: dict[str, Any], model: InvariantGP) -> None:
     """As many classes or targets as outputs of the model, with a likelihood for them."""
-    classifies = kind == "InvariantGPClassifier"
-    names = ("classes_",) if classifies else ("target_mean_", "target_scale_")
-    shape = (model.posterior.mean.shape[1],)
-    fits = all(fitted[name].shape == shape for name in names)
-    right = isinstance(model.likelihood, OneHotGaussian) == classifies
+    classifies, likelihood = kind == "InvariantGPClassifier", model.likelihood
+    right = isinstance(likelihood, OneHotGaussian | LocalLikelihood) == classifies
+    num_outputs = model.posterior.mean.shape[1]
+    if isinstance(likelihood, OneHotGaussian | LocalLikelihood):
+        fits = fitted["classes_"].shape == (likelihood.num_classes,)
+        fits = fits and num_outputs == likelihood.num_outputs
+    else:
+        names = ("target_mean_", "target_scale_")
+        fits = all(fitted[name].shape == (num_outputs,) for name in names)
     if not fits or not right or (not classifies and not isinstance(fitted["flat_target_"], bool)):
         raise ValueError(f"outputs that do not fit {kind}")
 

@@ -27,7 +27,7 @@ from orbitgp.training.callbacks import Callback, ProgressBar, Several
 from orbitgp.training.current import current_group
 from orbitgp.training.group import Group
 from orbitgp.training.passes import Examples, Resident, Streamed
-from orbitgp.training.run import Outcome, Run
+from orbitgp.training.run import Outcome, Plan, Run
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import affordable_points, default_memory
 from orbitgp.training.starts import initial_model
@@ -183,28 +183,25 @@ class InvariantGPEstimator(BaseEstimator):
         ]
         # threads and memory may differ from one machine to the next: the first process decides
         num_points, num_averaged = group.from_first(
-            lambda: self._sizes(
-                models[0], examples.num_data, len(x), min(task.largest, len(x)), group.size
-            )
+            lambda: self._sizes(models[0], examples.num_data, len(x), task, group.size)
         )
         return Run(
             models,
             examples,
             settings=self.settings or TrainingSettings(),
-            num_points=num_points,
-            num_averaged=num_averaged,
-            max_ratio=task.max_ratio,
+            plan=Plan(num_points, num_averaged, task.max_ratio, task.final),
             generator=generator,
             group=group,
         )
 
     def _sizes(
-        self, model: InvariantGP, num_data: int, num_resident: int, largest: int, processes: int
+        self, model: InvariantGP, num_data: int, num_resident: int, task: Task, processes: int
     ) -> tuple[int, int]:
         """M, the inducing variables of stage two, and J, the points that each is an average of.
 
         More of J only where M has reached all data, less of it where M would be small.
         """
+        largest = min(task.largest, num_resident)
         averaged = [count for count in NUM_AVERAGED if count <= model.orbit.size]
         num_features = min(model.posterior.points.shape[1], USUAL_AXES)
         sizes = {
@@ -215,6 +212,7 @@ class InvariantGPEstimator(BaseEstimator):
                 seconds=self.budget_seconds,
                 memory=default_memory(processes),
                 processes=processes,
+                num_grams=task.num_grams,
             )
             for count in averaged
         }

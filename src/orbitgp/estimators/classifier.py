@@ -1,5 +1,7 @@
 """InvariantGPClassifier."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from orbitgp.data.recognise import stream_of
 from orbitgp.errors import InputError
@@ -15,11 +17,26 @@ from orbitgp.estimators.base import InvariantGPEstimator, check_dense
 from orbitgp.estimators.survey import flat_labels, survey
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.likelihoods.gaussian import OneHotGaussian
+from orbitgp.likelihoods.local import LocalLikelihood
+from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+from orbitgp.likelihoods.softmax import Softmax
+from orbitgp.orbits.base import Orbit
+from orbitgp.training.callbacks import Callback
 from orbitgp.training.current import current_group
+from orbitgp.training.settings import TrainingSettings
 
 MAX_RATIO = 300.0
 """Of the kernel's variance to the noise: codes have no noise, so the evidence would take it to 0,
 where every wrong label would have to be explained."""
+
+
+LIKELIHOODS = ("auto", "gaussian", "polya-gamma", "softmax", "stick-breaking")
+
+ROUNDS = 45.0
+"""Passes of N M² operations where every round of a fixed point has precisions of its own."""
+
+VARIANCE = 10.0
+"""Of a kernel where f is a log-odds, to start from."""
 
 
 class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
@@ -30,9 +47,41 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     `image_shape`. After `fit`: `orbit_.describe()`, `evidence_` ± `evidence_error_` in nats,
     `evidence_curve_`, `classes_`, `n_iter_`. Deterministic for a given `random_state`.
 
+    `likelihood` says how labels depend on f: "gaussian" (one-hot codes with noise), "softmax",
+    "stick-breaking", "polya-gamma" (two classes), or "auto" (see `chosen_likelihood`).
+
     With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
     same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.
     """
+
+    def __init__(
+        self,
+        orbit: str | Orbit = "none",
+        *,
+        likelihood: str = "auto",
+        image_shape: tuple[int, ...] | None = None,
+        feature_map: nn.Module | None = None,
+        num_inducing: int | None = None,
+        budget_seconds: float = 60.0,
+        settings: TrainingSettings | None = None,
+        run: str | Path | None = None,
+        callbacks: Sequence[Callback] = (),
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            orbit,
+            image_shape=image_shape,
+            feature_map=feature_map,
+            num_inducing=num_inducing,
+            budget_seconds=budget_seconds,
+            settings=settings,
+            run=run,
+            callbacks=callbacks,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.likelihood = likelihood
 
     def fit(self, X: Any, y: Any) -> "InvariantGPClassifier":
         """Learn from inputs and labels of any kind."""
@@ -81,10 +130,28 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         # and not for one with: the evidence would say more of M than of the orbit
         num_data = len(X) if whole is None else whole.num_data
         largest = min(num_data, max(1000, num_data // 2))
-        likelihood = OneHotGaussian(num_classes, noise=0.05)
-        task = Task(likelihood, num_classes, 0.2, MAX_RATIO, largest)
-        self._fit(X, y, self._codes(y), task, whole)
+        self._fit(X, y, self._codes(y), self._task(num_classes, largest, whole), whole)
         return self
+
+    def _task(self, num_classes: int, largest: int, whole: Whole | None) -> Task:
+        """The likelihood that was asked for, and the sizes that suit it."""
+        kind = self.likelihood
+        if kind not in LIKELIHOODS:
+            raise InputError(f"likelihood must be one of {', '.join(LIKELIHOODS)}; got {kind!r}")
+        if kind == "auto":
+            kind = chosen_likelihood(num_classes)
+        codes = OneHotGaussian(num_classes, noise=0.05)
+        if kind == "gaussian":
+            return Task(codes, num_classes, 0.2, MAX_RATIO, largest)
+        if whole is not None:
+            raise InputError(
+                f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
+            )
+        final = local_likelihood(kind, num_classes)
+        if isinstance(final, PolyaGamma):
+            return Task(final, 1, VARIANCE, MAX_RATIO, largest, ROUNDS)
+        num_grams = 1.0 if isinstance(final, Softmax) else ROUNDS * final.num_outputs
+        return Task(codes, num_classes, 0.2, MAX_RATIO, largest, num_grams, final)
 
     def _codes(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""
@@ -102,10 +169,28 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         """Probability of each class, in the order of `classes_`."""
         prediction = self._predict(X)
         likelihood = self.model_.likelihood
-        assert isinstance(likelihood, OneHotGaussian)
+        assert isinstance(likelihood, OneHotGaussian | LocalLikelihood)
         return likelihood.class_probabilities(prediction).numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(1)]
+
+
+def chosen_likelihood(num_classes: int) -> str:
+    """What "auto" stands for: Gaussian codes, whose evidence and solve are exact."""
+    del num_classes
+    return "gaussian"
+
+
+def local_likelihood(kind: str, num_classes: int) -> LocalLikelihood:
+    """The likelihood of this name."""
+    if kind == "polya-gamma":
+        if num_classes != 2:
+            raise InputError(
+                f"likelihood='polya-gamma' is for 2 classes; got {num_classes}: use 'softmax' or "
+                "'stick-breaking'"
+            )
+        return PolyaGamma()
+    return Softmax(num_classes) if kind == "softmax" else StickBreaking(num_classes)

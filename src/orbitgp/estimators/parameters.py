@@ -12,7 +12,8 @@ from orbitgp.orbits.base import Orbit
 def parameters_of(estimator: Any) -> dict[str, Any]:
     """The parameters that decide what a run does, as JSON has them."""
     orbit, settings, seed = estimator.orbit, estimator.settings, estimator.random_state
-    return {
+    own = {"likelihood": estimator.likelihood} if hasattr(estimator, "likelihood") else {}
+    return own | {
         "orbit": orbit_config(orbit) if isinstance(orbit, Orbit) else orbit,
         "image_shape": estimator.image_shape and [int(n) for n in estimator.image_shape],
         "feature_map": None if estimator.feature_map is None else "given",

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from orbitgp.data.stream import Stream
 from orbitgp.likelihoods.base import Likelihood
+from orbitgp.likelihoods.local import LocalLikelihood
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class Task:
     """How targets are modelled.
 
     `max_ratio` bounds the kernel's variance over the noise, `largest` is the M beyond which more
-    would do harm.
+    would do harm, and `num_grams` the passes of N M² operations that the last solve takes. With
+    `final`, ranges are learned with `likelihood`, and the last solve is for `final`.
     """
 
     likelihood: Likelihood
@@ -23,6 +25,8 @@ class Task:
     variance: float
     max_ratio: float
     largest: int
+    num_grams: float = 1.0
+    final: LocalLikelihood | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,11 @@ class Likelihood(nn.Module, ABC):
     of a bound must not be computed from the samples whose moments they multiply.
     """
 
+    @property
+    @abstractmethod
+    def num_precisions(self) -> int:
+        """R: 1 if all outputs share their precisions, or one for each output."""
+
     @abstractmethod
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]

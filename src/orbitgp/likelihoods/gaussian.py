@@ -42,6 +42,11 @@ class Gaussian(Likelihood):
         self.raw_noise = nn.Parameter(inverse_softplus(variances - NOISE_FLOOR))
 
     @property
+    def num_precisions(self) -> int:
+        """As many as there are noise variances."""
+        return len(self.raw_noise)
+
+    @property
     def noise(self) -> Float[Tensor, "R"]:
         """σ², in float64."""
         return NOISE_FLOOR + softplus(self.raw_noise.double())
@@ -90,7 +95,7 @@ class OneHotGaussian(Gaussian):
         super().__init__(noise)
         if num_classes < 2:
             raise InputError(f"classes are at least 2; got {num_classes}")
-        self.num_classes = num_classes
+        self.num_classes = self.num_outputs = num_classes
         self.register_buffer("spread", torch.ones((), dtype=torch.float64))
 
     def quadratic_bound(

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orbitgp.errors import NumericalError
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.algebra import cholesky
@@ -16,9 +17,12 @@ from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import best_narrowing, kl
 from orbitgp.sealed import check_like, within
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
+from orbitgp.training.carrying import carried, carries
+from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.passes import (
     Resident,
+    chunk_generator,
     mean_unexplained,
     pass_bounds,
     pass_seed,
@@ -32,6 +36,9 @@ MAX_RECOVERIES = 3
 MAX_COOLINGS = 2
 NEGLIGIBLE = 0.5
 """Nats that are no progress."""
+
+LOCAL = 2**40
+"""A number that no chunk has, for the draws that local parameters come from."""
 
 _COUNTERS = ("step", "recoveries", "coolings", "without_progress")
 
@@ -97,7 +104,9 @@ class Training:
                     return "the evidence has settled"
                 self._cool()
             batch = self._subset("batches", settings.batch_size)
-            self.update.step(self.x[batch], self.y[batch])
+            x, draws = self.x[batch], self.generators["orbits"]
+            local = {"num_samples": settings.num_samples, "generator": draws}
+            self.update.step(x, carried(self.model, x, self.y[batch], **local))
         except NumericalError as error:
             if self.best is None:
                 raise
@@ -109,6 +118,9 @@ class Training:
     def refresh(self) -> None:
         """The best q(u) for what is learned so far, from many draws of many data."""
         chosen = self._subset("fit", self.settings.fit_size)
+        if carries(self.model):
+            self._refresh_with_local(Resident(self.x[chosen], self.y[chosen]))
+            return
         with torch.no_grad():
             statistics = pass_statistics(
                 self.model,
@@ -132,6 +144,19 @@ class Training:
                 seed=pass_seed(self.generators["fit"]),
             )
             posterior.assign(replace(posterior.q, narrowing=best_narrowing(unexplained, 1)))
+
+    def _refresh_with_local(self, examples: Resident) -> None:
+        """The same where the bound has local parameters: q(u) and these in turn."""
+        posterior, likelihood = self.model.posterior, self.model.likelihood
+        assert isinstance(likelihood, LocalLikelihood)
+        draws = {
+            "num_samples": self.settings.fit_samples,
+            "seed": pass_seed(self.generators["fit"]),
+        }
+        rows = rows_of(self.model, examples, **draws)
+        prior = Prior.of(posterior, self.model.kernel)
+        weight = self.num_data / examples.num_data
+        posterior.assign(fixed_point(likelihood, rows, prior, weight=weight).q)
 
     def finish(self) -> None:
         """Return to the best model that was seen, with its q(u)."""
@@ -208,9 +233,11 @@ class Training:
     def _elbo_now(self) -> tuple[Tensor, float]:
         """The bound at each point of the evaluation set, with the same draws every time."""
         chosen, settings = self.evaluation_set, self.settings
+        x, draws = self.x[chosen], chunk_generator(self.evaluation_seed, LOCAL)
+        local = {"num_samples": settings.num_samples, "generator": draws}
         pointwise = pass_bounds(
             self.model,
-            Resident(self.x[chosen], self.y[chosen]),
+            Resident(x, carried(self.model, x, self.y[chosen], **local)),
             num_samples=settings.num_samples,
             weigh=unbiased_pairs(settings.num_samples // 2),
             seed=self.evaluation_seed,

@@ -10,14 +10,17 @@ from torch import Tensor
 
 from orbitgp.errors import FileError
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.sealed import MALFORMED, check_like, within
 from orbitgp.training.calibration import calibrate
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
+from orbitgp.training.carrying import carries
 from orbitgp.training.checkpoint import Checkpoint
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.loop import INTERRUPTED, Training, train
-from orbitgp.training.passes import Examples
+from orbitgp.training.odds import settle_variance
+from orbitgp.training.passes import Examples, Resident
 from orbitgp.training.rescaling import fresh_draws, highest_bound, rescaled, with_scales
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import (
@@ -27,7 +30,9 @@ from orbitgp.training.solving import (
     make_coarse,
     projected,
     solve_large,
+    solve_local,
 )
+from orbitgp.training.starts import with_points
 from orbitgp.training.subsets import settle
 
 SCREEN_STEPS = 40
@@ -46,6 +51,19 @@ class Outcome:
     stopped: str
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What follows stage one: M variables of J points each, and the largest v/σ².
+
+    Where labels are learned as codes at first, `likelihood` is the one that takes their place.
+    """
+
+    num_points: int
+    num_averaged: int
+    max_ratio: float
+    likelihood: LocalLikelihood | None = None
+
+
 class Run:
     """The phases of a run, and all that passes from one to the next.
 
@@ -61,16 +79,13 @@ class Run:
         examples: Examples,
         *,
         settings: TrainingSettings,
-        num_points: int,
-        num_averaged: int,
-        max_ratio: float,
+        plan: Plan,
         generator: torch.Generator,
         group: Group = ALONE,
     ) -> None:
         self.models, self.settings = list(models), settings
         self.examples, self.group = examples, group
-        self.num_points, self.num_averaged, self.max_ratio = num_points, num_averaged, max_ratio
-        self.generator = generator
+        self.plan, self.generator = plan, generator
         self.scores: list[float] = []
         self.curve: list[Evaluation] = []
         self.num_steps = 0
@@ -89,35 +104,16 @@ class Run:
             )
             self._end(reason, screening)
             checkpoint.keep(self)
-        model, generator = self.chosen, self.generator
         callback.announced(
-            f"solving with {self.num_points} inducing variables, then weighing the evidence"
+            f"solving with {self.plan.num_points} inducing variables, then weighing the evidence"
         )
-        num_data, group = self.examples.num_data, self.group
-        x, y = self.examples.x, self.examples.y
-        make_coarse(model)
+        model, x = self._settled(), self.examples.x
+        order = torch.randperm(len(x), generator=self.generator).to(x.device)
+        solve = self._solve_local if carries(model) else self._solve
+        model, value, error = solve(model, order)
         if isinstance(model.likelihood, Gaussian):
-            settle(model, x, y, max_ratio=self.max_ratio, generator=generator)
-        model = projected(model, x, generator=generator)
-        make_coarse(model)
-        order = torch.randperm(len(x), generator=generator).to(x.device)
-        own, others = order[: self.num_points], order[self.num_points :]
-        draws = {"num_averaged": self.num_averaged, "generator": generator, "group": group}
-        solved = solve_large(model, self.examples, own, **draws)
-        weighed = solved
-        if isinstance(model.likelihood, Gaussian):
-            # data without an inducing variable of their own are like those still to come
-            some = torch.cat([others, own])[:NUM_VARIANCES]
-            fresh = fresh_draws(solved, x[some], y[some], generator=generator)
-            scales = rescaled(solved, fresh, 1.0, num_data)
-            weighed = with_scales(solved, highest_bound(solved, fresh, scales, num_data))
-            solved = with_scales(solved, scales)
-        value, error = evidence(weighed, self.examples, generator=generator, group=group)
-        model = solved.model
-        if isinstance(model.likelihood, OneHotGaussian):
-            calibrate(solved, self.examples, others, generator=generator)
-        if isinstance(model.likelihood, Gaussian):
-            nothing = evidence_of_nothing(model.likelihood, x, y, num_data)
+            data = x, self.examples.y, self.examples.num_data
+            nothing = evidence_of_nothing(model.likelihood, *data)
             if value <= nothing + 1:
                 callback.warned(
                     f"nothing was learned: the evidence, {value:.1f} nats, is no more than the "
@@ -125,6 +121,52 @@ class Run:
                     "information, too few data, or an orbit that is far too wide"
                 )
         return Outcome(model, value, error, self.curve, self.num_steps, self.stopped)
+
+    def _settled(self) -> InvariantGP:
+        """The chosen model with the scales of most evidence, and a kernel that is fast."""
+        model, x, y = self.chosen, self.examples.x, self.examples.y
+        make_coarse(model)
+        if isinstance(model.likelihood, Gaussian):
+            settle(model, x, y, max_ratio=self.plan.max_ratio, generator=self.generator)
+        model = projected(model, x, generator=self.generator)
+        make_coarse(model)
+        if self.plan.likelihood is not None:
+            points = model.posterior.points.unsqueeze(1)
+            model = with_points(model, points, likelihood=self.plan.likelihood)
+        if isinstance(model.likelihood, LocalLikelihood):
+            settle_variance(model, x, y, generator=self.generator)
+        return model
+
+    def _solve(self, model: InvariantGP, order: Tensor) -> tuple[InvariantGP, float, float]:
+        """The model at large M, its evidence, and the standard error of that."""
+        x, y, num_data = self.examples.x, self.examples.y, self.examples.num_data
+        own, others = order.tensor_split([self.plan.num_points])
+        shared = {"generator": self.generator, "group": self.group}
+        solved = solve_large(
+            model, self.examples, own, num_averaged=self.plan.num_averaged, **shared
+        )
+        weighed = solved
+        if isinstance(model.likelihood, Gaussian):
+            # data without an inducing variable of their own are like those still to come
+            some = torch.cat([others, own])[:NUM_VARIANCES]
+            fresh = fresh_draws(solved, x[some], y[some], generator=self.generator)
+            scales = rescaled(solved, fresh, 1.0, num_data)
+            weighed = with_scales(solved, highest_bound(solved, fresh, scales, num_data))
+            solved = with_scales(solved, scales)
+        value, error = evidence(weighed.model, weighed.prior_factor, self.examples, **shared)
+        if isinstance(model.likelihood, OneHotGaussian):
+            calibrate(solved, self.examples, others, generator=self.generator)
+        return solved.model, value, error
+
+    def _solve_local(self, model: InvariantGP, order: Tensor) -> tuple[InvariantGP, float, float]:
+        """The same for a bound with local parameters; every process does all of the work."""
+        assert isinstance(self.examples, Resident)
+        draws = {"num_averaged": self.plan.num_averaged, "generator": self.generator}
+        model, prior, examples = solve_local(
+            model, self.examples, order[: self.plan.num_points], **draws
+        )
+        shared = {"generator": self.generator, "group": self.group}
+        return model, *evidence(model, prior.factor, examples, **shared)
 
     @property
     def chosen(self) -> InvariantGP:
@@ -140,7 +182,7 @@ class Run:
             "curve": [asdict(evaluation) for evaluation in self.curve],
             "num_steps": self.num_steps,
             "stopped": self.stopped,
-            "sizes": [self.num_points, self.num_averaged],
+            "sizes": [self.plan.num_points, self.plan.num_averaged],
             "training": training and training[0],
         }
         tensors = {"generator": self.before}
@@ -161,7 +203,8 @@ class Run:
             if len(self.scores) > len(self.models) or not config["phase"] >= 0:
                 raise ValueError("more scores than starts, or no such phase")
             self.num_steps, self.stopped = int(config["num_steps"]), str(config["stopped"])
-            self.num_points, self.num_averaged = sizes_from(config["sizes"], len(self.examples.x))
+            num_points, num_averaged = sizes_from(config["sizes"], len(self.examples.x))
+            self.plan = replace(self.plan, num_points=num_points, num_averaged=num_averaged)
             self.curve = evaluations_from(config["curve"])
             self.generator.set_state(tensors["generator"])
             self._begin(config["phase"])

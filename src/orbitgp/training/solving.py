@@ -11,10 +11,12 @@ from torch import Tensor
 from orbitgp.features import Projection
 from orbitgp.kernels import RBF, rounded
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.posterior.algebra import cholesky
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import kl
+from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.passes import Examples, Resident, pass_seed, pass_statistics
 from orbitgp.training.starts import orbit_points, with_points
@@ -51,19 +53,22 @@ def affordable_points(
     seconds: float,
     memory: float,
     processes: int = 1,
+    num_grams: float = 1.0,
 ) -> int:
     """The largest M whose solve and evidence fit into the budget, by counting operations.
 
     With E = 16 N M J + 3 M² J² base covariances, of D features each, on W processes,
 
-        time ≈ (E / entries + 2 E D / kernel + N M² / f64) / W + 14 M³ / f64,   memory ≈ 8 · 8 M²
+        time ≈ (E / entries + 2 E D / kernel + G N M² / f64) / W + 14 M³ / f64,   memory ≈ 8 · 8 M²
+
+    G counts grams, and what else costs N M².
     """
     threads = torch.get_num_threads()
 
     def fits(m: int) -> bool:
         entries = 16 * num_data * m * num_averaged + 3 * (m * num_averaged) ** 2
         kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["kernel"]
-        shared = kernel + num_data * m**2 / FLOPS["float64"]
+        shared = kernel + num_grams * num_data * m**2 / FLOPS["float64"]
         total = shared / processes + 14 * m**3 / FLOPS["float64"]
         return total <= seconds * threads and 64 * m**2 <= memory
 
@@ -121,6 +126,30 @@ def solve_large(
 
 
 @torch.no_grad()
+def solve_local(
+    model: InvariantGP,
+    examples: Resident,
+    rows: Int[Tensor, "M"],
+    *,
+    num_averaged: int,
+    generator: torch.Generator,
+) -> tuple[InvariantGP, Prior, Resident]:
+    """Stage two where the bound has local parameters.
+
+    Returns the data with those that q(u) was fitted with, which no later draw depends on.
+    """
+    likelihood = model.likelihood
+    assert isinstance(likelihood, LocalLikelihood)
+    draws = {"num_averaged": num_averaged, "generator": generator}
+    large = with_points(model, orbit_points(model, examples.x[rows], **draws))
+    prior = Prior.of(large.posterior, large.kernel)
+    draws = {"num_samples": NUM_SAMPLES, "seed": pass_seed(generator)}
+    found = fixed_point(likelihood, rows_of(large, examples, **draws), prior)
+    large.posterior.assign(found.q)
+    return large, prior, Resident(examples.x, likelihood.carry(examples.y, found.local))
+
+
+@torch.no_grad()
 def projected(
     model: InvariantGP, x: Float[Tensor, "N *event"], *, generator: torch.Generator
 ) -> InvariantGP:
@@ -157,18 +186,18 @@ def evidence_of_nothing(likelihood: Gaussian, x: Tensor, y: Tensor, num_data: in
 
 
 def evidence(
-    solved: Solved,
+    model: InvariantGP,
+    factor: Float[Tensor, "M M"],
     examples: Examples,
     *,
     generator: torch.Generator,
     group: Group = ALONE,
 ) -> tuple[float, float]:
-    """The bound of all data on fresh draws, and its standard error.
+    """The bound of all data on fresh draws, and its standard error; `factor` is L.
 
     What the mean of f makes of the data is added up over all of them; what its variance takes
     away, N M² operations for all, is estimated from some.
     """
-    model, factor = solved.model, solved.prior_factor
     q, seeds = model.posterior.q, (pass_seed(generator), pass_seed(generator))
     earned = earned_by_mean(model, examples, q, factor, seeds=seeds, group=group)
     order = torch.randperm(len(examples.x), generator=generator)[:NUM_VARIANCES]

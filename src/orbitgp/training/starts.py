@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from orbitgp.features import Projection
 from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.base import Likelihood
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import Orbit
 from orbitgp.posterior.inducing import InducingPosterior
@@ -54,7 +55,12 @@ def initial_model(
     return InvariantGP(
         orbit=orbit,
         kernel=RBF(variance, _typical_distance(points)).to(points),
-        posterior=InducingPosterior(points, num_outputs, jitter=JITTER),
+        posterior=InducingPosterior(
+            points,
+            num_outputs,
+            shared_covariance=likelihood.num_precisions == 1,
+            jitter=JITTER,
+        ),
         likelihood=likelihood,
         feature_map=feature_map,
     )
@@ -69,16 +75,20 @@ def with_points(
     projection: Projection | None = None,
 ) -> InvariantGP:
     """The same model with other inducing points, q(u) at the prior, and what else is given."""
+    own = likelihood or model.likelihood
+    num_outputs = model.posterior.mean.shape[1]
+    if isinstance(own, LocalLikelihood):
+        num_outputs = own.num_outputs
     return InvariantGP(
         orbit=model.orbit,
         kernel=kernel or model.kernel,
         posterior=InducingPosterior(
             points if points.shape[1] > 1 else points[:, 0],
-            model.posterior.mean.shape[1],
-            shared_covariance=len(model.posterior.scale) == 1,
+            num_outputs,
+            shared_covariance=own.num_precisions == 1,
             jitter=model.posterior.jitter,
         ),
-        likelihood=likelihood or model.likelihood,
+        likelihood=own,
         feature_map=model.feature_map,
         projection=projection or model.projection,
     )

@@ -1,0 +1,89 @@
+"""How labels depend on f: Gaussian codes, softmax, broken sticks, Pólya-Gamma, side by side.
+
+python -m experiments.likelihoods --data usps --seed 0
+
+Data are `usps`, `mnist-5000`, `mnist-60000`, and for two classes `usps-3-5` and
+`fashion-shirt-coat`; all with a learned affine orbit.
+"""
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+
+from experiments.mnist import subset
+from experiments.record import RESULTS, record
+from orbitgp import RBF, InvariantGPClassifier
+from orbitgp.data.named import load_named
+from orbitgp.scores import evaluate
+
+PAIRS = {"usps-3-5": ("usps", (3, 5)), "fashion-shirt-coat": ("fashion-mnist", (6, 4))}
+MANY = ("gaussian", "softmax", "stick-breaking")
+TWO = ("gaussian", "polya-gamma", "softmax")
+
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def load(name: str, seed: int) -> Split:
+    """Images and labels for training and test."""
+    if name in PAIRS:
+        source, pair = PAIRS[name]
+        data = load_named(source)
+        assert data.x_test is not None
+        assert data.y_test is not None
+        chosen, tested = (np.isin(y, pair) for y in (data.y, data.y_test))
+        return data.x[chosen], data.y[chosen], data.x_test[tested], data.y_test[tested]
+    source, _, count = name.partition("-")
+    data = load_named(source)
+    assert data.x_test is not None
+    assert data.y_test is not None
+    x, y = subset(data, int(count or len(data.x)), seed)
+    return x, y, data.x_test, data.y_test
+
+
+def run(split: Split, likelihood: str, budget: float, seed: int) -> dict[str, Any]:
+    """One row of the table."""
+    x, y, x_test, y_test = split
+    start = time.monotonic()
+    model = InvariantGPClassifier(
+        "affine", likelihood=likelihood, budget_seconds=budget, random_state=seed, verbose=True
+    ).fit(x, y)
+    seconds = time.monotonic() - start
+    metrics, kernel = evaluate(model, x_test, y_test).metrics, model.model_.kernel
+    assert isinstance(kernel, RBF)
+    return {
+        "test_error": round(100 * metrics["error"], 2),
+        "test_nll": round(metrics["nll"], 4),
+        "test_ece": round(metrics["ece"], 4),
+        "elbo": round(model.evidence_, 1),
+        "elbo_standard_error": round(model.evidence_error_, 1),
+        "seconds": round(seconds, 1),
+        "num_inducing": len(model.model_.posterior.points),
+        "kernel_variance": round(kernel.variance.item(), 3),
+        "learned": model.orbit_.describe(),
+    }
+
+
+def main() -> None:
+    """One table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="usps")
+    parser.add_argument("--likelihoods", nargs="+", default=None)
+    parser.add_argument("--budget", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    data, seed = arguments.data, arguments.seed
+    split = load(data, seed)
+    kinds = arguments.likelihoods or (TWO if data in PAIRS else MANY)
+    rows = {}
+    for kind in kinds:
+        rows[kind] = run(split, kind, arguments.budget, seed)
+        print(kind, rows[kind], flush=True)
+    command = f"python -m experiments.likelihoods --data {data} --budget {arguments.budget:g}"
+    values = {"data": data, "num_data": len(split[0]), "likelihoods": rows}
+    record(RESULTS, f"likelihoods-{data}", command, seed, values)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What likelihoods share whose bound touches log p(y | f) where local parameters say."""
+
+from abc import abstractmethod
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from orbitgp.errors import InputError
+from orbitgp.likelihoods.base import Likelihood
+from orbitgp.values import Moments, Prediction, QuadraticBound
+
+MAX_ENTRIES = 2**22
+"""Numbers held at once while class probabilities are computed."""
+
+
+class LocalLikelihood(Likelihood):
+    """Classes 0 … C − 1, bounded below at each datum for any value of its K local parameters.
+
+    These must not depend on the orbit samples whose moments the bound multiplies, or the estimate
+    would be biased. So they are carried along with the labels (`carry`), found from other draws;
+    or a recognition network gives them from input and label (vdW 2018, section 4.5); or they are 0.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        num_outputs: int,
+        num_local: int,
+        recognition: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        if num_classes < 2:
+            raise InputError(f"classes are at least 2; got {num_classes}")
+        self.num_classes, self.num_outputs, self.num_local = num_classes, num_outputs, num_local
+        self.recognition = recognition
+
+    @abstractmethod
+    def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
+        """The bound with these local parameters."""
+
+    @abstractmethod
+    def best_local(self, moments: Moments) -> Float[Tensor, "N K"]:
+        """The local parameters whose expected bound is highest under these moments of q(f)."""
+
+    @abstractmethod
+    def log_probabilities(self, f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
+        """log p(y | f) for each class y."""
+
+    @abstractmethod
+    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+        """E[p(y | f)] for each class y."""
+
+    def quadratic_bound(
+        self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
+    ) -> QuadraticBound:
+        """The bound for labels [N], or for what `carry` made of them."""
+        if y.ndim == 2 and y.is_floating_point():
+            if y.shape[1] != 1 + self.num_local:
+                raise InputError(
+                    f"labels with local parameters have {1 + self.num_local} columns here; got "
+                    f"{y.shape[1]}: make them with `carry`"
+                )
+            return self.bound_at(self.check_labels(y[:, 0].long()), y[:, 1:])
+        labels = self.check_labels(y)
+        if self.recognition is not None:
+            return self.bound_at(labels, self.recognition(x, labels).double())
+        none = torch.zeros(len(labels), self.num_local, dtype=torch.float64, device=y.device)
+        return self.bound_at(labels, none)
+
+    def carry(
+        self, labels: Shaped[Tensor, "N *targets"], local: Float[Tensor, "N K"]
+    ) -> Float[Tensor, "N K1"]:
+        """Targets that hold each label and its local parameters, which pass through any loader."""
+        return torch.cat([self.check_labels(labels).double().unsqueeze(1), local.double()], 1)
+
+    def labels_of(self, y: Shaped[Tensor, "N *targets"]) -> Int[Tensor, "N"]:
+        """The labels alone."""
+        return self.check_labels(y[:, 0].long() if y.ndim == 2 else y)
+
+    def check_labels(self, labels: Shaped[Tensor, "N *targets"]) -> Int[Tensor, "N"]:
+        """Whole numbers below C, as int64."""
+        if labels.ndim != 1 or labels.is_floating_point():
+            raise InputError(
+                f"class labels must be integers [N]; got {labels.dtype} {list(labels.shape)}"
+            )
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
+            raise InputError(
+                f"class labels must lie in 0 … {self.num_classes - 1}; got "
+                f"{int(labels.min())} … {int(labels.max())}"
+            )
+        return labels.long()

@@ -1,0 +1,128 @@
+"""Logistic likelihoods by Pólya-Gamma augmentation: two classes, or sticks broken one by one.
+
+With y = ±1, log σ(y f) = ½ y f − log 2cosh(½f), and for any c (Polson et al. 2013, and long before
+them Jaakkola and Jordan)
+
+    −log 2cosh(½f) ≥ −log 2cosh(½c) − ½ λ (f² − c²),   λ = tanh(½c) / 2c,
+
+which touches at f = ±c: E_q of it is highest at c² = E_q f².
+"""
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from orbitgp.likelihoods.local import LocalLikelihood
+from orbitgp.values import Moments, Prediction, QuadraticBound
+
+NUM_NODES = 64
+"""Of the quadrature for class probabilities."""
+
+SMALL = 1e-3
+"""Below it, tanh(½c)/2c is its series."""
+
+
+class PolyaGamma(LocalLikelihood):
+    """p(y = 1 | f) = σ(f) for labels 0 and 1; one output, one local parameter c."""
+
+    def __init__(self, *, recognition: nn.Module | None = None) -> None:
+        super().__init__(2, num_outputs=1, num_local=1, recognition=recognition)
+
+    @property
+    def num_precisions(self) -> int:
+        """There is but one output."""
+        return 1
+
+    def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
+        """½ y f − log 2cosh(½c) − ½ λ (f² − c²)."""
+        precision = logistic_precision(local)
+        constant = 0.5 * precision * local.square() - log_2cosh_half(local)
+        return QuadraticBound(constant[:, 0], labels.double().unsqueeze(1) - 0.5, precision)
+
+    def best_local(self, moments: Moments) -> Float[Tensor, "N K"]:
+        """c = √(E f²)."""
+        return (moments.mean_square + moments.variance).clamp(min=0).sqrt()
+
+    def log_probabilities(self, f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
+        """log σ(∓f)."""
+        return logsigmoid(torch.cat([-f, f], -1))
+
+    @torch.no_grad()
+    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+        """∫ σ(∓f) N(f; μ, v) df by quadrature."""
+        one = mean_sigmoid(prediction.mean, prediction.variance)
+        return torch.cat([1 - one, one], 1)
+
+
+class StickBreaking(LocalLikelihood):
+    """p(y = k | f) = σ(f_k) Π_{j<k} σ(−f_j): C − 1 logistic choices (Linderman et al. 2015).
+
+    Class k takes part in the choices 0 … k alone, so each has precisions, and an M×M matrix, of its
+    own. The order of the classes is part of the model: other orders are other priors.
+    """
+
+    def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
+        sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
+        super().__init__(num_classes, **sizes, recognition=recognition)
+
+    @property
+    def num_precisions(self) -> int:
+        """One for each choice."""
+        return self.num_outputs
+
+    def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
+        """Σ_{j ≤ y} of the logistic bounds; the choices after y say nothing."""
+        places = torch.arange(self.num_outputs, device=labels.device)
+        reached = (places <= labels.unsqueeze(1)).double()
+        taken = (places == labels.unsqueeze(1)).double()
+        precision = logistic_precision(local)
+        constant = 0.5 * precision * local.square() - log_2cosh_half(local)
+        return QuadraticBound(
+            constant=(reached * constant).sum(1),
+            linear=taken - 0.5 * reached,
+            precision=reached * precision,
+        )
+
+    def best_local(self, moments: Moments) -> Float[Tensor, "N K"]:
+        """c_j = √(E f_j²)."""
+        return (moments.mean_square + moments.variance).clamp(min=0).sqrt()
+
+    def log_probabilities(self, f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
+        """log σ(f_k) + Σ_{j<k} log σ(−f_j)."""
+        none = torch.zeros_like(f[..., :1])
+        passed = torch.cat([none, logsigmoid(-f).cumsum(-1)], -1)
+        return passed + torch.cat([logsigmoid(f), none], -1)
+
+    @torch.no_grad()
+    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+        """The choices are independent under q, so the mean of the product is that of the means."""
+        taken = mean_sigmoid(prediction.mean, prediction.variance)
+        all_of_it = torch.ones_like(taken[:, :1])
+        passed = torch.cat([all_of_it, (1 - taken).cumprod(1)], 1)
+        return passed * torch.cat([taken, all_of_it], 1)
+
+
+def logistic_precision(c: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """λ = tanh(½c) / 2c, and ¼ at 0."""
+    small = c.abs() < SMALL
+    apart = torch.where(small, SMALL, c)
+    return torch.where(small, 0.25 - c.square() / 48, torch.tanh(0.5 * apart) / (2 * apart))
+
+
+def log_2cosh_half(c: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """log 2cosh(½c) = ½|c| + log(1 + e^−|c|)."""
+    size = c.abs()
+    return 0.5 * size + torch.log1p(torch.exp(-size))
+
+
+def mean_sigmoid(mean: Float[Tensor, "*N"], variance: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """∫ σ(f) N(f; mean, variance) df by Gauss–Hermite quadrature."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NUM_NODES)
+    total, spread = torch.zeros_like(mean), variance.sqrt()
+    for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
+        total += (weight / math.sqrt(2 * math.pi)) * torch.sigmoid(mean + node * spread)
+    return total

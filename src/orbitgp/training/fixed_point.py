@@ -1,0 +1,211 @@
+"""q(u) and local parameters together: each has its best in closed form where the other is given.
+
+With k̄_n of one set of draws held in memory, in turn
+
+    F Fᵀ = Kuu + Q,  α = F⁻ᵀF⁻¹P                               from the λ_n and l_n of the bound,
+    μ_n = k̄_n·α,  σ_n² = ν (k_f − |L⁻¹k̄_n|²) + |F⁻¹k̄_n|²        from which the next bound comes.
+
+Every round raises the bound of these draws. Where λ is the same for all data whatever the local
+parameters are (softmax), F is computed once, a round costs N M C, and rounds are accelerated.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from orbitgp.kernels import Kernel
+from orbitgp.likelihoods.local import LocalLikelihood
+from orbitgp.likelihoods.softmax import Softmax
+from orbitgp.model import InvariantGP, mean_pairs
+from orbitgp.objective import stream_covariances
+from orbitgp.posterior.algebra import cholesky, solve_rows
+from orbitgp.posterior.inducing import InducingPosterior, best_narrowing
+from orbitgp.training.passes import Resident, chunk_generator
+from orbitgp.ustatistics import add_pair_gram_, mean_weights, mirror_
+from orbitgp.values import Moments, QuadraticBound, WhitenedGaussian
+
+MAX_ROUNDS = 100
+TOLERANCE = 1e-3
+"""Root mean square change of the mean of f at which rounds end."""
+
+ROWS = 4096
+NUM_VARIANCES = 2048
+"""Data that tell the best ν where nothing else needs variances, which cost M² for each."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """k̄ and k_f(x, x) of some data, from one set of draws, and their labels."""
+
+    mean: Float[Tensor, "N M"]
+    variance: Float[Tensor, "N"]
+    labels: Int[Tensor, "N"]
+
+    def parts(self) -> Iterator[tuple[slice, Float[Tensor, "K M"]]]:
+        """Some rows of k̄ at a time, in float64."""
+        for start in range(0, len(self.mean), ROWS):
+            chosen = slice(start, start + ROWS)
+            yield chosen, self.mean[chosen].double()
+
+    def some(self, count: int) -> "Rows":
+        """About so many of them, evenly spaced."""
+        every = slice(None, None, max(1, len(self.labels) // count))
+        return Rows(self.mean[every], self.variance[every], self.labels[every])
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """The best q(u), the local parameters that go with it, and the rounds that it took."""
+
+    q: WhitenedGaussian
+    local: Float[Tensor, "N K"]
+    num_rounds: int
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Kuu and L."""
+
+    covariance: Float[Tensor, "M M"]
+    factor: Float[Tensor, "M M"]
+
+    @staticmethod
+    @torch.no_grad()
+    def of(posterior: InducingPosterior, kernel: Kernel) -> "Prior":
+        """Of the inducing variables of a model."""
+        covariance = posterior.prior_covariance(kernel)
+        return Prior(covariance, cholesky(covariance, "Kuu"))
+
+
+@torch.no_grad()
+def rows_of(model: InvariantGP, examples: Resident, *, num_samples: int, seed: int) -> Rows:
+    """k̄ of all data, kept in the dtype of the kernel."""
+    likelihood, dtype = model.likelihood, model.posterior.points.dtype
+    assert isinstance(likelihood, LocalLikelihood)
+    means, variances = [], []
+    keyed = ((c.x, c.y, chunk_generator(seed, c.number)) for c in examples.chunks(0, 1))
+    draws = {"num_samples": num_samples, "weigh": mean_pairs}
+    for covariances, _ in stream_covariances(model, keyed, **draws):
+        means.append(covariances.mean.to(dtype))
+        variances.append(covariances.variance)
+    return Rows(torch.cat(means), torch.cat(variances), likelihood.labels_of(examples.y))
+
+
+@torch.no_grad()
+def fixed_point(
+    likelihood: LocalLikelihood, rows: Rows, prior: Prior, *, weight: float = 1.0
+) -> FixedPoint:
+    """Rounds until the mean of f rests; each datum counts as `weight` of them."""
+    find = accelerated if isinstance(likelihood, Softmax) else alternating
+    return find(likelihood, rows, prior, weight)
+
+
+def accelerated(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: float) -> FixedPoint:
+    """μ ← K F⁻ᵀF⁻¹ Kᵀ l(ψ) with Nesterov's ψ, begun anew where it would turn back."""
+    local = _zeros(likelihood, rows)
+    bound = likelihood.bound_at(rows.labels, local)
+    factors = _factors(rows, prior, weight * bound.precision)
+    before, speed, number = local, 1.0, 0
+    while True:
+        number += 1
+        bound = likelihood.bound_at(rows.labels, local)
+        alpha = _coefficients(rows, bound, factors, weight)
+        mean = _means(rows, alpha)
+        step = mean - before
+        if _small(step) or number == MAX_ROUNDS:
+            break
+        turns_back = ((local - mean) * step).sum() > 0
+        faster = 1.0 if turns_back else (1 + (1 + 4 * speed**2) ** 0.5) / 2
+        local = mean if turns_back else mean + (speed - 1) / faster * step
+        before, speed = mean, faster
+    some = rows.some(NUM_VARIANCES)
+    _, narrowing = _variances(some, prior, factors, bound.precision[: len(some.labels)])
+    return FixedPoint(_gaussian(prior, factors, alpha, narrowing), mean, number)
+
+
+def alternating(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: float) -> FixedPoint:
+    """q(u), then local parameters from its moments, in turn."""
+    local = _zeros(likelihood, rows)
+    before, number = _zeros(likelihood, rows), 0
+    while True:
+        number += 1
+        bound = likelihood.bound_at(rows.labels, local)
+        factors = _factors(rows, prior, weight * bound.precision)
+        alpha = _coefficients(rows, bound, factors, weight)
+        mean = _means(rows, alpha)
+        variance, narrowing = _variances(rows, prior, factors, bound.precision)
+        local = likelihood.best_local(Moments(mean, mean.square(), variance))
+        if _small(mean - before) or number == MAX_ROUNDS:
+            return FixedPoint(_gaussian(prior, factors, alpha, narrowing), local, number)
+        before = mean
+
+
+def _zeros(likelihood: LocalLikelihood, rows: Rows) -> Float[Tensor, "N K"]:
+    size = (len(rows.labels), likelihood.num_local)
+    return torch.zeros(size, dtype=torch.float64, device=rows.mean.device)
+
+
+def _small(step: Float[Tensor, "N C"]) -> bool:
+    return step.square().mean().sqrt().item() < TOLERANCE
+
+
+def _factors(rows: Rows, prior: Prior, precision: Float[Tensor, "N R"]) -> Float[Tensor, "R M M"]:
+    """F of Kuu + Q, one for each column of λ; data without precision cost nothing."""
+    size = rows.mean.shape[1]
+    gram = prior.covariance.new_zeros(precision.shape[1], size, size)
+    for chosen, part in rows.parts():
+        for matrix, column in zip(gram, precision[chosen].mT, strict=True):
+            counts = column > 0
+            few = part if bool(counts.all()) else part[counts]
+            weighed = column[counts].unsqueeze(1)
+            add_pair_gram_(matrix.unsqueeze(0), few.unsqueeze(1), weighed, mean_weights(1))
+    mirror_(gram)
+    return cholesky(gram.add_(prior.covariance), "Kuu + Q")
+
+
+def _coefficients(
+    rows: Rows, bound: QuadraticBound, factors: Float[Tensor, "R M M"], weight: float
+) -> Float[Tensor, "M C"]:
+    """α = F⁻ᵀF⁻¹P, P = Σ k̄_n l_nᵀ."""
+    linear = factors.new_zeros(factors.shape[1], bound.linear.shape[1])
+    for chosen, part in rows.parts():
+        linear.addmm_(part.mT, bound.linear[chosen], alpha=weight)
+    if len(factors) == 1:
+        return torch.cholesky_solve(linear, factors[0])
+    return torch.cholesky_solve(linear.mT.unsqueeze(-1), factors).squeeze(-1).mT
+
+
+def _means(rows: Rows, alpha: Float[Tensor, "M C"]) -> Float[Tensor, "N C"]:
+    return torch.cat([part @ alpha for _, part in rows.parts()])
+
+
+def _variances(
+    rows: Rows,
+    prior: Prior,
+    factors: Float[Tensor, "R M M"],
+    precision: Float[Tensor, "N R"],
+) -> tuple[Float[Tensor, "N R"], Float[Tensor, ""]]:
+    """σ² of each datum with the best ν, and that ν."""
+    unexplained, retained = [], []
+    for chosen, part in rows.parts():
+        explained = solve_rows(prior.factor, part).square().sum(1)
+        unexplained.append(rows.variance[chosen] - explained)
+        kept = [solve_rows(factor, part).square().sum(1) for factor in factors]
+        retained.append(torch.stack(kept, 1))
+    left = torch.cat(unexplained)
+    narrowing = best_narrowing((precision.mean(1) * left).sum(), len(left))
+    return narrowing * left.unsqueeze(1) + torch.cat(retained), narrowing
+
+
+def _gaussian(
+    prior: Prior,
+    factors: Float[Tensor, "R M M"],
+    alpha: Float[Tensor, "M C"],
+    narrowing: Float[Tensor, ""],
+) -> WhitenedGaussian:
+    """m̃ = Lᵀα, U = (F⁻¹L)ᵀ."""
+    scale = torch.linalg.solve_triangular(factors, prior.factor, upper=False).mT
+    return WhitenedGaussian(prior.factor.mT @ alpha, scale, narrowing)
