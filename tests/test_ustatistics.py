@@ -48,7 +48,7 @@ def test_expectation_over_every_draw_is_the_double_mean(samples, group, size, ge
     estimates = pair_mean(pairs[draws[:, :, None], draws[:, None, :]], weights)
     assert_close(estimates.mean(), pairs.mean(), tolerance=1e-12)
 
-    groups = group_sums(vectors[draws], weights)
+    groups = group_sums(vectors[draws], weights.group_size)
     squares = pair_mean_of_products(groups, weights)
     assert_close(squares.mean(0), vectors.mean(0) ** 2, tolerance=1e-12)
 
@@ -86,7 +86,7 @@ def test_uses_agree_with_slow_loops(group, generator):
         product = vectors[n, s].outer(vectors[n, t])
         slow += weight * precision[n][:, None, None] * product
         squares[n] += weight * product.diagonal()
-    groups = group_sums(vectors, weights)
+    groups = group_sums(vectors, weights.group_size)
     assert_close(pair_gram(groups, precision, weights), slow)
     assert_close(pair_mean_of_products(groups, weights), squares)
 
@@ -94,10 +94,12 @@ def test_uses_agree_with_slow_loops(group, generator):
 def test_mean_weights_give_a_positive_gram(generator):
     vectors = torch.randn(4, 3, 10, generator=generator, dtype=torch.float64)
     weights = mean_weights(3)
-    gram = pair_gram(group_sums(vectors, weights), torch.ones(4, 1).double(), weights)[0]
+    gram = pair_gram(group_sums(vectors, weights.group_size), torch.ones(4, 1).double(), weights)[0]
     assert torch.linalg.eigvalsh(gram).min() > -1e-12
     unbiased = pair_weights(3)
-    gram = pair_gram(group_sums(vectors, unbiased), torch.ones(4, 1).double(), unbiased)[0]
+    gram = pair_gram(group_sums(vectors, unbiased.group_size), torch.ones(4, 1).double(), unbiased)[
+        0
+    ]
     assert torch.linalg.eigvalsh(gram).min() < -1e-3  # why q(u) is not fitted with these
 
 

@@ -29,6 +29,7 @@ from orbitgp.orbits.intensity import Intensity
 from orbitgp.orbits.noise import GaussianNoise
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.inducing import InducingPosterior
+from orbitgp.posterior.mean_basis import MeanBasis
 from orbitgp.sealed import MALFORMED, check_like, within
 
 GIVEN = {"kind": "given"}
@@ -50,6 +51,7 @@ def model_config(model: InvariantGP) -> Config:
         "orbit": orbit_config(model.orbit),
         "feature_map": _feature_map_config(model.feature_map),
         "projected": model.projection is not None,
+        "mean_basis": model.mean_basis is not None,
         "kernel": _kernel_config(model.kernel),
         "posterior": {"jitter": model.posterior.jitter},
         "likelihood": _likelihood_config(model.likelihood),
@@ -66,12 +68,14 @@ def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module])
             likelihood=_part(_likelihood_from, "likelihood", config, tensors, given),
             posterior=_posterior_from(config["posterior"], within(tensors, "posterior")),
             projection=_projection_from(config["projected"], within(tensors, "projection")),
+            mean_basis=_mean_basis_from(config["mean_basis"], within(tensors, "mean_basis")),
         )
     except FileError:
         raise
     except MALFORMED as error:
         _refuse(f"the structure of the model ({type(error).__name__}: {error})")
     energy, size = model.feature_map, model.posterior.points.shape[-1]
+    _check_mean_basis(model)
     if model.projection is not None:
         if size != model.projection.basis.shape[1]:
             _refuse(f"inducing points of {size} features behind another number of axes")
@@ -228,6 +232,23 @@ def _projection_from(projected: bool, tensors: Tensors) -> Projection | None:
     if not fits or {centre.dtype, basis.dtype} not in ({torch.float32}, {torch.float64}):
         _refuse(f"a projection of {basis.dtype} {list(basis.shape)} around {list(centre.shape)}")
     return Projection(centre, basis)
+
+
+def _mean_basis_from(given: bool, tensors: Tensors) -> MeanBasis | None:
+    return MeanBasis(tensors["points"], tensors["weights"]) if given else None
+
+
+def _check_mean_basis(model: InvariantGP) -> None:
+    """One weight for each point and output, in the space where the inducing points live."""
+    basis, posterior = model.mean_basis, model.posterior
+    if basis is None:
+        return
+    points, weights = basis.points, basis.weights
+    shape = (len(points), posterior.mean.shape[1])
+    fits = points.ndim == 3 and points.shape[-1] == posterior.points.shape[-1]
+    alike = points.dtype == posterior.points.dtype and weights.dtype == torch.float64
+    if not (fits and alike and points.numel() and weights.shape == shape):
+        _refuse(f"a mean of {list(weights.shape)} weights on points {list(points.shape)}")
 
 
 def _kernel_config(kernel: Kernel) -> Config:

@@ -131,26 +131,32 @@ def coarse_sums(
     units for such products they are two to three times faster; what follows them is done tile by
     tile, in buffers that stay near the processor.
     """
-    (num_inputs, num_samples, _), num_averaged = x.shape, z.shape[1]
+    (num_inputs, num_samples, _), (num_points, num_averaged, _) = x.shape, z.shape
     scale = 1 / kernel.lengthscale.square().item()
     shift = kernel.variance.log().item() - math.log(num_averaged)
     x, z = rounded(x), rounded(z).transpose(0, 1).contiguous()
     x_norms, z_norms = _half_norms(x, scale), _half_norms(z, scale).sub_(shift)
-    block = max(1, TILE[0] // num_samples)
-    buffers = x.new_empty(2, block * num_samples, TILE[1])
-    sums = x.new_empty(num_inputs, num_samples // group_size, z.shape[1])
-    for columns in _slices(z.shape[1], TILE[1]):
-        right, right_norms = z[:, columns], z_norms[:, columns].neg()
+    block, width = max(1, TILE[0] // num_samples), min(TILE[1], num_points)
+    together = max(1, TILE[1] // num_points)  # points of all few variables at a time
+    buffer = x.new_empty(block * num_samples, together * width)
+    sums = x.new_empty(num_inputs, num_samples // group_size, num_points)
+    for columns in _slices(num_points, width):
+        rights = [
+            (z[places, columns].flatten(0, 1), z_norms[places, columns].flatten().neg())
+            for places in _slices(num_averaged, together)
+        ]
         for rows in _slices(num_inputs, block):
             left, left_norms = x[rows].flatten(0, 1), x_norms[rows].flatten().unsqueeze(1)
-            total, values = buffers[:, : len(left), : right.shape[1]]
-            for place in range(num_averaged):
-                out = values if place else total
+            total = x.new_zeros(len(left), columns.stop - columns.start)
+            for right, right_norms in rights:
+                values = buffer[: len(left), : len(right)]
                 with _coarse_products():
-                    torch.addmm(right_norms[place], left, right[place].mT, alpha=scale, out=out)
-                out.sub_(left_norms).clamp_(max=shift).exp_()
-                if place:
+                    torch.addmm(right_norms, left, right.mT, alpha=scale, out=values)
+                values.sub_(left_norms).clamp_(max=shift).exp_()
+                if len(right) == total.shape[1]:
                     total.add_(values)
+                else:
+                    total.add_(values.unflatten(1, (-1, total.shape[1])).sum(1))
             grouped = total.unflatten(0, (-1, num_samples // group_size, group_size))
             sums[rows, :, columns] = grouped.sum(2)
     return sums

@@ -20,8 +20,12 @@ from orbitgp.posterior.inducing import (
     covariances,
     cross_covariance,
 )
+from orbitgp.posterior.mean_basis import MeanBasis
 from orbitgp.ustatistics import mean_weights, pair_weights
 from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction, WhitenedGaussian
+
+GROUPS = 4
+"""Of samples, where a mean on a basis of its own tells its error."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,8 @@ class InvariantGP(nn.Module):
 
     Inputs are [N, *event] of any shape that the orbit acts on. The feature map φ turns transformed
     inputs [B, *event] into [B, D] (flattened by default), where the base kernel and the inducing
-    points live; with a `projection`, they live on some axes of it.
+    points live; with a `projection`, they live on some axes of it. With a `mean_basis`, predictions
+    take their mean from it, and only their variance from q(u), whose bound stays as it is.
     """
 
     def __init__(
@@ -80,6 +85,7 @@ class InvariantGP(nn.Module):
         likelihood: Likelihood,
         feature_map: nn.Module | None = None,
         projection: Projection | None = None,
+        mean_basis: MeanBasis | None = None,
     ) -> None:
         super().__init__()
         _check_parts((orbit, Orbit), (kernel, Kernel), (posterior, InducingPosterior))
@@ -87,6 +93,7 @@ class InvariantGP(nn.Module):
         self.orbit = orbit
         self.feature_map = nn.Flatten() if feature_map is None else feature_map
         self.projection = projection
+        self.mean_basis = mean_basis
         self.kernel = kernel
         self.posterior = posterior
         self.likelihood = likelihood
@@ -191,7 +198,11 @@ class InvariantGP(nn.Module):
         rows = remaining.flatten(0, 1)
         weights = torch.linalg.solve_triangular(factor, rows, upper=False, left=False)
         weights = weights.unflatten(0, remaining.shape[:2])
-        values = kuf @ alpha
+        basis = self.mean_basis
+        if basis is None:
+            values = kuf @ alpha
+        else:
+            values = basis.means(self.kernel, sample, _group_size(sample.num_samples))
         shares = kff.mean(2, keepdim=True) - kuf @ weights.mT
         mean, mean_error = _mean_with_error(values, sample)
         variance, half_error = _mean_with_error(shares, sample)
@@ -222,7 +233,10 @@ class InvariantGP(nn.Module):
         shape = (num_draws, len(x), q.mean.shape[1])
         noise = torch.randn(shape, generator=generator, device=generator.device).to(prior)
         root = torch.stack(roots).expand(shape[2], -1, -1)
-        return whitened @ q.mean + torch.einsum("cnm,kmc->knc", root, noise)
+        mean = whitened @ q.mean
+        if self.mean_basis is not None:
+            mean = self.mean_basis.means(self.kernel, sample, sample.num_samples)[:, 0]
+        return mean + torch.einsum("cnm,kmc->knc", root, noise)
 
 
 def _check_parts(*parts: tuple[object, type]) -> None:
@@ -232,16 +246,20 @@ def _check_parts(*parts: tuple[object, type]) -> None:
 
 
 def _mean_with_error(
-    values: Float[Tensor, "N S K"], sample: OrbitSample
+    values: Float[Tensor, "N B K"], sample: OrbitSample
 ) -> tuple[Float[Tensor, "N K"], Float[Tensor, "N K"]]:
-    """Mean over the samples and its standard error, √((1 − S/P) s²/S)."""
-    num_samples = sample.num_samples
+    """Mean over groups of the samples and its standard error, √((1 − S/P) s²/B)."""
     if sample.is_whole:
         return values.mean(1), torch.zeros_like(values[:, 0])
-    if num_samples < 2:
+    if sample.num_samples < 2:
         raise InputError("one orbit sample has no Monte-Carlo error; draw at least 2")
-    fraction = 1 - num_samples / sample.orbit_size
-    return values.mean(1), values.std(1) * math.sqrt(fraction / num_samples)
+    fraction = 1 - sample.num_samples / sample.orbit_size
+    return values.mean(1), values.std(1) * math.sqrt(fraction / values.shape[1])
+
+
+def _group_size(num_samples: int) -> int:
+    """Samples to a group, for few groups that still tell an error."""
+    return num_samples // GROUPS if num_samples % GROUPS == 0 else 1
 
 
 def _square_root(matrix: Float[Tensor, "N N"]) -> Float[Tensor, "N N"]:

@@ -66,9 +66,9 @@ def mean_weights(num_samples: int) -> PairWeights:
     return PairWeights(1 / num_samples**2, 1 / num_samples**2, num_samples)
 
 
-def group_sums(samples: Float[Tensor, "N S K"], weights: PairWeights) -> Float[Tensor, "N B K"]:
+def group_sums(samples: Float[Tensor, "N S K"], group_size: int) -> Float[Tensor, "N B K"]:
     """h_g = Σ_{s in g} h_s, in float64 from here on."""
-    return samples.unflatten(1, (-1, weights.group_size)).sum(2).double()
+    return samples.unflatten(1, (-1, group_size)).sum(2).double()
 
 
 def pair_mean(pairs: Float[Tensor, "N S S"], weights: PairWeights) -> Float[Tensor, "N"]:

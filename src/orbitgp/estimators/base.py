@@ -31,13 +31,21 @@ from orbitgp.training.run import Outcome, Plan, Run
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import affordable_points, default_memory
 from orbitgp.training.starts import initial_model
+from orbitgp.training.subsets import MANY_DATA
+from orbitgp.training.whole_mean import affordable_samples
 from orbitgp.values import OrbitSample, Prediction
 
 STAGE_ONE_POINTS = 500
-NUM_AVERAGED = (16, 8, 4, 2, 1)
+NUM_AVERAGED = (64, 32, 16, 8, 4, 2, 1)
+MOST_AVERAGED = 16
+"""Where kernels are slow, or data very few."""
+
 USUAL_AVERAGED = 4
 ENOUGH_POINTS = 2000
 """Rather fewer orbit points to an inducing variable than fewer variables than this."""
+
+MEAN_SHARE = 0.6
+"""Of the time budget, at most, for a mean with a variable for every datum."""
 
 USUAL_AXES = 256
 """Features that a projection leaves of many, as a guess before anything is learned."""
@@ -182,34 +190,48 @@ class InvariantGPEstimator(BaseEstimator):
             for orbit in starts
         ]
         # threads and memory may differ from one machine to the next: the first process decides
-        num_points, num_averaged = group.from_first(
+        num_points, num_averaged, mean_samples = group.from_first(
             lambda: self._sizes(models[0], examples.num_data, len(x), task, group.size)
         )
         return Run(
             models,
             examples,
             settings=self.settings or TrainingSettings(),
-            plan=Plan(num_points, num_averaged, task.max_ratio, task.final),
+            plan=Plan(num_points, num_averaged, task.max_ratio, task.final, mean_samples),
             generator=generator,
             group=group,
         )
 
     def _sizes(
         self, model: InvariantGP, num_data: int, num_resident: int, task: Task, processes: int
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int, int]:
         """M, the inducing variables of stage two, and J, the points that each is an average of.
 
-        More of J only where M has reached all data, less of it where M would be small.
+        More of J only where M has reached all data, less of it where M would be small. The third
+        number is J of a mean with a variable for every datum, 0 where that is not affordable.
         """
         largest = min(task.largest, num_resident)
-        averaged = [count for count in NUM_AVERAGED if count <= model.orbit.size]
+        images = model.posterior.points.dtype == torch.float32  # whose kernels are fast
+        dense = images and num_data >= MANY_DATA
+        most = min(model.orbit.size, NUM_AVERAGED[0] if dense else MOST_AVERAGED)
+        averaged = [count for count in NUM_AVERAGED if count <= most]
         num_features = min(model.posterior.points.shape[1], USUAL_AXES)
+        alone = processes == 1 and num_resident == num_data and self.num_inducing is None
+        mean_samples, mean_seconds = 0, 0.0
+        if task.whole_mean and alone and images and largest < num_data:
+            mean_samples, mean_seconds = affordable_samples(
+                num_data,
+                num_features,
+                orbit_size=model.orbit.size,
+                seconds=MEAN_SHARE * self.budget_seconds,
+                memory=2 * default_memory(),
+            )
         sizes = {
             count: affordable_points(
                 num_data,
                 num_features,
                 num_averaged=count,
-                seconds=self.budget_seconds,
+                seconds=self.budget_seconds - mean_seconds,
                 memory=default_memory(processes),
                 processes=processes,
                 num_grams=task.num_grams,
@@ -227,7 +249,7 @@ class InvariantGPEstimator(BaseEstimator):
             if size >= wanted or (count <= USUAL_AVERAGED and size >= ENOUGH_POINTS)
         ]
         count = enough[0] if enough else averaged[-1]
-        return (sizes[count] if self.num_inducing is None else wanted), count
+        return (sizes[count] if self.num_inducing is None else wanted), count, mean_samples
 
     def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
         self.model_ = outcome.model

@@ -30,6 +30,9 @@ MAX_RATIO = 300.0
 where every wrong label would have to be explained."""
 
 
+FEW_DATA = 1000
+"""Up to so many, each has an inducing variable; of more data, at most half."""
+
 LIKELIHOODS = ("auto", "gaussian", "polya-gamma", "softmax", "stick-breaking")
 
 ROUNDS = 45.0
@@ -129,7 +132,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         # with as many inducing variables as data the bound is exact for a model without invariance
         # and not for one with: the evidence would say more of M than of the orbit
         num_data = len(X) if whole is None else whole.num_data
-        largest = min(num_data, max(1000, num_data // 2))
+        largest = min(num_data, max(FEW_DATA, num_data // 2))
         self._fit(X, y, self._codes(y), self._task(num_classes, largest, whole), whole)
         return self
 
@@ -142,7 +145,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             kind = chosen_likelihood(num_classes)
         codes = OneHotGaussian(num_classes, noise=0.05)
         if kind == "gaussian":
-            return Task(codes, num_classes, 0.2, MAX_RATIO, largest)
+            return Task(codes, num_classes, 0.2, MAX_RATIO, largest, whole_mean=True)
         if whole is not None:
             raise InputError(
                 f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"

@@ -17,7 +17,8 @@ class Task:
 
     `max_ratio` bounds the kernel's variance over the noise, `largest` is the M beyond which more
     would do harm, and `num_grams` the passes of N M² operations that the last solve takes. With
-    `final`, ranges are learned with `likelihood`, and the last solve is for `final`.
+    `final`, ranges are learned with `likelihood`, and the last solve is for `final`. `whole_mean`
+    says whether a mean with a variable for every datum is wanted.
     """
 
     likelihood: Likelihood
@@ -27,6 +28,7 @@ class Task:
     largest: int
     num_grams: float = 1.0
     final: LocalLikelihood | None = None
+    whole_mean: bool = False
 
 
 @dataclass(frozen=True)

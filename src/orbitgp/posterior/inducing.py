@@ -143,14 +143,20 @@ def covariances(
     kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M *J D"], weights: PairWeights
 ) -> OrbitCovariances:
     """Covariances of g between Z and the orbit samples, and among the samples of each input."""
+    groups = sums_with_u(kernel, sample, points, weights.group_size)
+    variance = pair_mean(covariance(kernel, sample.points, sample.points), weights)
+    return OrbitCovariances(groups, variance, weights)
+
+
+def sums_with_u(
+    kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M *J D"], group_size: int
+) -> Float[Tensor, "N B M"]:
+    """Σ_{s in group} Cov(g(x_s), u), in float64."""
     if has_coarse_sums(kernel, sample.points):
         _check_features(sample, points)
         averaged = _averaged(points).to(sample.points)
-        groups = coarse_sums(kernel, sample.points, averaged, weights.group_size).double()
-    else:
-        groups = group_sums(cross_covariance(kernel, sample, points), weights)
-    variance = pair_mean(covariance(kernel, sample.points, sample.points), weights)
-    return OrbitCovariances(groups, variance, weights)
+        return coarse_sums(kernel, sample.points, averaged, group_size).double()
+    return group_sums(cross_covariance(kernel, sample, points), group_size)
 
 
 def moments(

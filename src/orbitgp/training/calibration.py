@@ -22,7 +22,7 @@ from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.objective import stream_samples
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.training.passes import CHUNK, Examples, chunk_generator
-from orbitgp.training.solving import NUM_SAMPLES, NUM_VARIANCES, Solved
+from orbitgp.training.solving import NUM_VARIANCES, Solved
 from orbitgp.values import OrbitSample, Prediction
 
 FACTORS = tuple(2 ** (k / 2) for k in range(-12, 5))
@@ -74,7 +74,7 @@ def fitted_pieces(solved: Solved, examples: Examples) -> Iterator[Piece]:
         (chunk.x, chunk.y, chunk_generator(solved.seed, chunk.number))
         for chunk in examples.chunks(0, 1)
     )
-    return stream_samples(solved.model, keyed, num_samples=NUM_SAMPLES, weigh=mean_pairs)
+    return stream_samples(solved.model, keyed, num_samples=solved.num_samples, weigh=mean_pairs)
 
 
 def _some(pieces: Iterable[Piece], rows: Bool[Tensor, "N"]) -> Iterator[Piece]:

@@ -16,7 +16,7 @@ from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.posterior.algebra import cholesky, solve_rows
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training.fixed_point import Prior, Rows, fixed_point
-from orbitgp.training.subsets import NUM_DATA, NUM_SAMPLES
+from orbitgp.training.subsets import FEW_SAMPLES, NUM_DATA
 from orbitgp.values import Prediction
 
 VARIANCES = tuple(4.0**k for k in range(7))
@@ -34,7 +34,7 @@ def settle_variance(
     assert isinstance(likelihood, LocalLikelihood)
     order = torch.randperm(len(x), generator=generator)[:NUM_DATA].to(x.device)
     labels = likelihood.labels_of(y[order])
-    sample = mean_pairs.draw(model, x[order], NUM_SAMPLES, generator)
+    sample = mean_pairs.draw(model, x[order], FEW_SAMPLES, generator)
     unit = average_covariance(kernel, sample.points) / kernel.variance.item()
     unit.diagonal().add_(JITTER * unit.diagonal().mean())
     best, highest = VARIANCES[0], float("-inf")

@@ -34,6 +34,7 @@ from orbitgp.training.solving import (
 )
 from orbitgp.training.starts import with_points
 from orbitgp.training.subsets import settle
+from orbitgp.training.whole_mean import mean_of_all
 
 SCREEN_STEPS = 40
 MAX_AVERAGED = 64
@@ -55,13 +56,15 @@ class Outcome:
 class Plan:
     """What follows stage one: M variables of J points each, and the largest v/σ².
 
-    Where labels are learned as codes at first, `likelihood` is the one that takes their place.
+    Where labels are learned as codes at first, `likelihood` is the one that takes their place. With
+    `mean_samples`, the mean gets a variable of that many orbit points for every datum.
     """
 
     num_points: int
     num_averaged: int
     max_ratio: float
     likelihood: LocalLikelihood | None = None
+    mean_samples: int = 0
 
 
 class Run:
@@ -156,7 +159,13 @@ class Run:
         value, error = evidence(weighed.model, weighed.prior_factor, self.examples, **shared)
         if isinstance(model.likelihood, OneHotGaussian):
             calibrate(solved, self.examples, others, generator=self.generator)
-        return solved.model, value, error
+        model = solved.model
+        del solved, weighed  # and their M×M matrices
+        if self.plan.mean_samples:
+            assert isinstance(self.examples, Resident)
+            draws = {"num_samples": self.plan.mean_samples, "generator": self.generator}
+            model.mean_basis = mean_of_all(model, self.examples, **draws)
+        return model, value, error
 
     def _solve_local(self, model: InvariantGP, order: Tensor) -> tuple[InvariantGP, float, float]:
         """The same for a bound with local parameters; every process does all of the work."""
@@ -182,7 +191,7 @@ class Run:
             "curve": [asdict(evaluation) for evaluation in self.curve],
             "num_steps": self.num_steps,
             "stopped": self.stopped,
-            "sizes": [self.plan.num_points, self.plan.num_averaged],
+            "sizes": [self.plan.num_points, self.plan.num_averaged, self.plan.mean_samples],
             "training": training and training[0],
         }
         tensors = {"generator": self.before}
@@ -203,8 +212,9 @@ class Run:
             if len(self.scores) > len(self.models) or not config["phase"] >= 0:
                 raise ValueError("more scores than starts, or no such phase")
             self.num_steps, self.stopped = int(config["num_steps"]), str(config["stopped"])
-            num_points, num_averaged = sizes_from(config["sizes"], len(self.examples.x))
-            self.plan = replace(self.plan, num_points=num_points, num_averaged=num_averaged)
+            sizes = sizes_from(config["sizes"], len(self.examples.x))
+            names = ("num_points", "num_averaged", "mean_samples")
+            self.plan = replace(self.plan, **dict(zip(names, sizes, strict=True)))
             self.curve = evaluations_from(config["curve"])
             self.generator.set_state(tensors["generator"])
             self._begin(config["phase"])
@@ -249,11 +259,12 @@ class Run:
         self._begin(len(self.models) + 1 if reason == INTERRUPTED else self.phase + 1)
 
 
-def sizes_from(sizes: list[int], num_data: int) -> tuple[int, int]:
-    """M and J as the run began, which another number of processes must not change."""
-    num_points, num_averaged = sizes
-    if not (isinstance(num_points, int) and isinstance(num_averaged, int)):
+def sizes_from(sizes: list[int], num_data: int) -> tuple[int, int, int]:
+    """M, J and J of the mean as the run began; another number of processes must not change them."""
+    num_points, num_averaged, mean_samples = sizes
+    if not all(isinstance(size, int) for size in sizes):
         raise TypeError(f"sizes {sizes}")
-    if not (1 <= num_points <= num_data and 1 <= num_averaged <= MAX_AVERAGED):
+    within_bounds = 1 <= num_averaged <= MAX_AVERAGED and 0 <= mean_samples <= MAX_AVERAGED
+    if not (1 <= num_points <= num_data and within_bounds):
         raise ValueError(f"sizes {sizes} for {num_data} data")
-    return num_points, num_averaged
+    return num_points, num_averaged, mean_samples

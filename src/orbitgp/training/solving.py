@@ -24,7 +24,7 @@ from orbitgp.training.weighing import cost_of_variance, earned_by_mean
 from orbitgp.values import SufficientStatistics
 
 NUM_SAMPLES = 8
-"""Orbit samples of each input in the pass that q(u) is made of."""
+"""Orbit samples of each input in the pass that q(u) is made of, at least: never fewer than J."""
 
 NUM_VARIANCES = 2048
 """Data that tell what variance is left, which costs M² for each."""
@@ -57,7 +57,7 @@ def affordable_points(
 ) -> int:
     """The largest M whose solve and evidence fit into the budget, by counting operations.
 
-    With E = 16 N M J + 3 M² J² base covariances, of D features each, on W processes,
+    With E = 2 N M J max(8, J) + 3 M² J² base covariances, of D features each, on W processes,
 
         time ≈ (E / entries + 2 E D / kernel + G N M² / f64) / W + 14 M³ / f64,   memory ≈ 8 · 8 M²
 
@@ -66,7 +66,8 @@ def affordable_points(
     threads = torch.get_num_threads()
 
     def fits(m: int) -> bool:
-        entries = 16 * num_data * m * num_averaged + 3 * (m * num_averaged) ** 2
+        samples = 2 * max(NUM_SAMPLES, num_averaged)
+        entries = samples * num_data * m * num_averaged + 3 * (m * num_averaged) ** 2
         kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["kernel"]
         shared = kernel + num_grams * num_data * m**2 / FLOPS["float64"]
         total = shared / processes + 14 * m**3 / FLOPS["float64"]
@@ -95,6 +96,8 @@ class Solved:
     prior_factor: Float[Tensor, "M M"]
     seed: int
     """Of the draws behind the statistics."""
+    num_samples: int = NUM_SAMPLES
+    """Of each input, behind the statistics."""
 
 
 @torch.no_grad()
@@ -117,12 +120,13 @@ def solve_large(
     large = with_points(model, points)
     prior = large.posterior.prior_covariance(large.kernel)
     seed = pass_seed(generator)
-    draws = {"num_samples": NUM_SAMPLES, "weigh": mean_pairs, "seed": seed, "group": group}
+    num_samples = max(NUM_SAMPLES, num_averaged)
+    draws = {"num_samples": num_samples, "weigh": mean_pairs, "seed": seed, "group": group}
     fitting = pass_statistics(large, examples, **draws)
     factor = cholesky(prior, "Kuu")
     if not isinstance(large.likelihood, Gaussian):  # else with the scales that suit it
         large.posterior.assign(solve(fitting, prior, factor))
-    return Solved(large, fitting, prior, factor, seed)
+    return Solved(large, fitting, prior, factor, seed, num_samples)
 
 
 @torch.no_grad()
@@ -143,7 +147,7 @@ def solve_local(
     draws = {"num_averaged": num_averaged, "generator": generator}
     large = with_points(model, orbit_points(model, examples.x[rows], **draws))
     prior = Prior.of(large.posterior, large.kernel)
-    draws = {"num_samples": NUM_SAMPLES, "seed": pass_seed(generator)}
+    draws = {"num_samples": max(NUM_SAMPLES, num_averaged), "seed": pass_seed(generator)}
     found = fixed_point(likelihood, rows_of(large, examples, **draws), prior)
     large.posterior.assign(found.q)
     return large, prior, Resident(examples.x, likelihood.carry(examples.y, found.local))

@@ -27,7 +27,14 @@ from orbitgp.ustatistics import pair_mean
 from orbitgp.values import OrbitSample, PairWeights
 
 NUM_DATA = 1000
-NUM_SAMPLES = 16
+NUM_SAMPLES = 48
+"""Orbit points of each datum: the noise of few makes narrow ranges look better than they are."""
+
+FEW_SAMPLES = 16
+"""The same where the kernel is slow, or data are so few that nothing is worth the wait."""
+
+MANY_DATA = 250
+
 STEP = 0.75
 """What lengthscale and ranges are multiplied or divided by in one trial."""
 
@@ -36,8 +43,8 @@ RATIOS = tuple(10 ** (k / 2) for k in range(-4, 13))
 """Ratios of the kernel's variance to the noise that are tried."""
 
 
-WAYS = ((1, 0), (-1, 0), (0, 1), (1, 0), (-1, 0))
-"""Lengthscale shorter or longer, ranges narrower, and the lengthscale again."""
+WAYS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 0), (-1, 0))
+"""Lengthscale shorter or longer, ranges narrower or wider, and the lengthscale again."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +71,11 @@ def settle(
     order = torch.randperm(len(x), generator=generator)[:NUM_DATA].to(x.device)
     x, bound = x[order], likelihood.quadratic_bound(x[order], y[order])
     targets = (bound.linear / bound.precision).double()
-    weigh = unbiased_pairs(NUM_SAMPLES // 2)
-    draws = {"generator": generator, "group_size": NUM_SAMPLES // 2}
-    noise = model.orbit_noise(len(x), NUM_SAMPLES, **draws)
+    dense = kernel.coarse and len(x) >= MANY_DATA
+    num_samples = NUM_SAMPLES if dense else FEW_SAMPLES
+    weigh = unbiased_pairs(num_samples // 2)
+    draws = {"generator": generator, "group_size": num_samples // 2}
+    noise = model.orbit_noise(len(x), num_samples, **draws)
     length, ranges = kernel.lengthscale.detach().clone(), _learned_ranges(model.orbit)
     widths = [part.widths.detach().clone() for part in ranges]
 

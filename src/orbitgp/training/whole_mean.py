@@ -1,0 +1,157 @@
+"""The mean of f with every datum for a variable of its own, by conjugate gradients.
+
+Given S orbit points of each datum, averages of g over them have covariance K [N, N], and the mean
+of a process that was fitted to all of them is k̄(x)·a with (K + σ²I) a = y. Half of K fits into
+memory where N is some ten thousands. Some columns make the preconditioner (Rudi et al. 2017)
+
+    P = K_nm K_mm⁻¹ K_mn + σ²I,    P⁻¹ = (I − K_nm (σ²K_mm + K_mn K_nm)⁻¹ K_mn) / σ².
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.kernels import Kernel
+from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.model import InvariantGP
+from orbitgp.posterior.algebra import add_jitter, cholesky
+from orbitgp.posterior.inducing import sums_with_u
+from orbitgp.posterior.mean_basis import MeanBasis
+from orbitgp.training.passes import CHUNK, Resident
+from orbitgp.training.solving import ENTRIES, FLOPS
+from orbitgp.training.starts import JITTER, orbit_points
+from orbitgp.values import OrbitSample
+
+NUM_SAMPLES = (64, 32, 16, 8, 4)
+"""Orbit points of each datum, as many of these as time allows."""
+
+BLOCK = 2048
+NUM_COLUMNS = 3000
+MAX_ROUNDS = 60
+USUAL_ROUNDS = 30
+TOLERANCE = 0.1
+"""What may remain of |y|: predictions rest long before equations are solved."""
+
+ROUND = 2.6e-9
+"""Seconds of one thread for an entry of K in a round."""
+
+Operator = Callable[[Float[Tensor, "N C"]], Float[Tensor, "N C"]]
+
+
+def affordable_samples(
+    num_data: int, num_features: int, *, orbit_size: float, seconds: float, memory: float
+) -> tuple[int, float]:
+    """The most orbit points of each datum that fit into the budget, and their seconds.
+
+    None if not even the fewest fit, or if half of K is too large.
+    """
+    threads, entries = torch.get_num_threads(), num_data**2 / 2
+    columns = min(NUM_COLUMNS, num_data)
+    for wanted in NUM_SAMPLES:
+        count = int(min(wanted, orbit_size))
+        kernel = count**2 * (1 / ENTRIES + 2 * num_features / FLOPS["kernel"])
+        solve = num_data * columns**2 / FLOPS["float64"]
+        total = (entries * (kernel + USUAL_ROUNDS * ROUND) + solve) / threads
+        if total <= seconds and 4 * entries <= memory:
+            return count, total
+    return 0, 0.0
+
+
+@dataclass(frozen=True)
+class HalfMatrix:
+    """A symmetric matrix by the blocks of its lower half, in the dtype of the kernel."""
+
+    blocks: list[tuple[slice, slice, Tensor]]
+
+    def __matmul__(self, columns: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        product = torch.zeros_like(columns)
+        for rows, others, block in self.blocks:
+            product[rows] += block @ columns[others]
+            if rows != others:
+                product[others] += block.mT @ columns[rows]
+        return product
+
+
+@torch.no_grad()
+def mean_of_all(
+    model: InvariantGP, examples: Resident, *, num_samples: int, generator: torch.Generator
+) -> MeanBasis:
+    """a, and the orbit points that it belongs to."""
+    x, y, likelihood = examples.x, examples.y, model.likelihood
+    assert isinstance(likelihood, Gaussian)
+    draws = {"num_averaged": num_samples, "generator": generator}
+    points = torch.cat([orbit_points(model, part, **draws) for part in x.split(CHUNK)])
+    bound = likelihood.quadratic_bound(x, y)
+    targets = (bound.linear / bound.precision).to(points)
+    noise = likelihood.noise.mean().item()
+    matrix = half_covariance(model.kernel, points)
+    order = torch.randperm(len(x), generator=generator)[:NUM_COLUMNS].to(x.device)
+    columns = points[order]
+    parts = [averages(model.kernel, part, columns) for part in points.split(BLOCK)]
+    precondition = preconditioner(torch.cat(parts), order, noise)
+    weights = conjugate_gradients(
+        lambda v: (matrix @ v).add_(v, alpha=noise), targets, precondition
+    )
+    return MeanBasis(points, weights.double())
+
+
+def averages(
+    kernel: Kernel, left: Float[Tensor, "N S D"], right: Float[Tensor, "M S D"]
+) -> Float[Tensor, "N M"]:
+    """mean_st k_g(x_ns, z_mt), in the dtype of the points."""
+    num_samples = left.shape[1]
+    sums = sums_with_u(kernel, OrbitSample(left), right, num_samples)
+    return (sums[:, 0] / num_samples).to(left.dtype)
+
+
+def half_covariance(kernel: Kernel, points: Float[Tensor, "N S D"]) -> HalfMatrix:
+    """The covariance of the averages of g over the points of each datum."""
+    starts = range(0, len(points), BLOCK)
+    places = [slice(start, min(start + BLOCK, len(points))) for start in starts]
+    pairs = itertools.combinations_with_replacement(places, 2)
+    return HalfMatrix([(b, a, averages(kernel, points[b], points[a])) for a, b in pairs])
+
+
+def preconditioner(cross: Float[Tensor, "N M"], rows: Tensor, noise: float) -> Operator:
+    """P⁻¹ for K_nm and the rows of it that K_mm is."""
+    own = cross[rows].double()
+    total = add_jitter(noise * 0.5 * (own + own.mT), JITTER)
+    for part in map(Tensor.double, cross.split(BLOCK)):
+        total.addmm_(part.mT, part)
+    factor = cholesky(total, "σ²K_mm + K_mn K_nm")
+
+    def apply(columns: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        inner = torch.cholesky_solve((cross.mT @ columns).double(), factor).to(columns)
+        return (columns - cross @ inner) / noise
+
+    return apply
+
+
+def conjugate_gradients(
+    multiply: Operator, targets: Float[Tensor, "N C"], precondition: Operator
+) -> Float[Tensor, "N C"]:
+    """A⁻¹ y for each column of y, from the preconditioner's own answer on."""
+    solution = precondition(targets)
+    residual = targets - multiply(solution)
+    direction = ahead = precondition(residual)
+    slope = _inner(residual, ahead)
+    for _ in range(MAX_ROUNDS):
+        if residual.norm() <= TOLERANCE * targets.norm():
+            break
+        product = multiply(direction)
+        length = slope / _inner(direction, product)
+        solution = solution + length * direction
+        residual = residual - length * product
+        ahead = precondition(residual)
+        before, slope = slope, _inner(residual, ahead)
+        direction = ahead + slope / before * direction
+    return solution
+
+
+def _inner(a: Float[Tensor, "N C"], b: Float[Tensor, "N C"]) -> Float[Tensor, "C"]:
+    """Column by column; a column that is solved must not divide 0 by 0."""
+    return (a * b).sum(0).clamp(min=torch.finfo(a.dtype).tiny)
