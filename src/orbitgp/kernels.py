@@ -140,12 +140,12 @@ def coarse_sums(
     together = max(1, TILE[1] // num_points)  # points of all few variables at a time
     buffer = x.new_empty(block * num_samples, together * width)
     sums = x.new_empty(num_inputs, num_samples // group_size, num_points)
-    for columns in _slices(num_points, width):
+    for columns in slices(num_points, width):
         rights = [
             (z[places, columns].flatten(0, 1), z_norms[places, columns].flatten().neg())
-            for places in _slices(num_averaged, together)
+            for places in slices(num_averaged, together)
         ]
-        for rows in _slices(num_inputs, block):
+        for rows in slices(num_inputs, block):
             left, left_norms = x[rows].flatten(0, 1), x_norms[rows].flatten().unsqueeze(1)
             total = x.new_zeros(len(left), columns.stop - columns.start)
             for right, right_norms in rights:
@@ -162,7 +162,8 @@ def coarse_sums(
     return sums
 
 
-def _slices(length: int, size: int) -> list[slice]:
+def slices(length: int, size: int) -> list[slice]:
+    """All of a length, a size at a time."""
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 

@@ -167,10 +167,10 @@ def stream_samples(
 ) -> Iterator[tuple[OrbitSample, Tensor, Tensor]]:
     """The orbit samples of the pieces of `stream_covariances`, with their inputs and targets."""
     num_rows = model.orbit.size if num_samples is None else num_samples
+    if has_coarse_sums(model.kernel, model.posterior.points):
+        num_rows = SUMS  # the covariances of single samples are never held
     for batch_x, batch_y, generator in batches:
         check_batch(batch_x, batch_y)
-        if has_coarse_sums(model.kernel, model.posterior.points):
-            num_rows = SUMS  # the covariances of single samples are never held
         needed = 4 * num_rows * len(model.posterior.points) * len(batch_x)
         pieces = min(max(1, math.ceil(needed / memory)), max(1, len(batch_x)))
         for x, y in zip(batch_x.chunk(pieces), batch_y.chunk(pieces), strict=True):

@@ -232,6 +232,12 @@ class Prediction:
     variance_error: Float[Tensor, "N C"]
 
     @staticmethod
+    def exact(mean: Float[Tensor, "N C"], variance: Float[Tensor, "N C"]) -> "Prediction":
+        """One that no sampling leaves uncertain."""
+        none = torch.zeros_like(mean)
+        return Prediction(mean, variance, none, none)
+
+    @staticmethod
     def concatenated(parts: "Sequence[Prediction]") -> "Prediction":
         """Those of several batches."""
         fields = ("mean", "variance", "mean_error", "variance_error")

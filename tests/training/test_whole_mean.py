@@ -149,3 +149,11 @@ def test_a_classifier_of_more_data_than_variables_takes_it_and_keeps_it(tmp_path
     assert np.array_equal(back.predict_proba(X_test), model.predict_proba(X_test))
     fewer = InvariantGPClassifier("affine", settings=settings, random_state=0, num_inducing=100)
     assert fewer.fit(X, y).model_.mean_basis is None
+
+
+def test_a_stream_has_none_even_where_its_sample_holds_all_of_it(monkeypatch):
+    monkeypatch.setattr("orbitgp.estimators.classifier.FEW_DATA", 50)
+    X, y = bars(120)
+    model = InvariantGPClassifier(settings=TrainingSettings(max_steps=2), random_state=0)
+    model.fit_stream([(X[:60], y[:60]), (X[60:], y[60:])])
+    assert model.model_.mean_basis is None

@@ -33,6 +33,9 @@ where every wrong label would have to be explained."""
 FEW_DATA = 1000
 """Up to so many, each has an inducing variable; of more data, at most half."""
 
+AUTO = "gaussian"
+"""What likelihood="auto" stands for: codes, whose evidence and solve are exact."""
+
 LIKELIHOODS = ("auto", "gaussian", "polya-gamma", "softmax", "stick-breaking")
 
 ROUNDS = 45.0
@@ -51,7 +54,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     `evidence_curve_`, `classes_`, `n_iter_`. Deterministic for a given `random_state`.
 
     `likelihood` says how labels depend on f: "gaussian" (one-hot codes with noise), "softmax",
-    "stick-breaking", "polya-gamma" (two classes), or "auto" (see `chosen_likelihood`).
+    "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian".
 
     With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
     same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.
@@ -142,10 +145,11 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         if kind not in LIKELIHOODS:
             raise InputError(f"likelihood must be one of {', '.join(LIKELIHOODS)}; got {kind!r}")
         if kind == "auto":
-            kind = chosen_likelihood(num_classes)
+            kind = AUTO
         codes = OneHotGaussian(num_classes, noise=0.05)
         if kind == "gaussian":
-            return Task(codes, num_classes, 0.2, MAX_RATIO, largest, whole_mean=True)
+            in_memory = whole is None  # a stream is never held, even where its sample is all of it
+            return Task(codes, num_classes, 0.2, MAX_RATIO, largest, whole_mean=in_memory)
         if whole is not None:
             raise InputError(
                 f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
@@ -179,12 +183,6 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         """The most probable class."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(1)]
-
-
-def chosen_likelihood(num_classes: int) -> str:
-    """What "auto" stands for: Gaussian codes, whose evidence and solve are exact."""
-    del num_classes
-    return "gaussian"
 
 
 def local_likelihood(kind: str, num_classes: int) -> LocalLikelihood:

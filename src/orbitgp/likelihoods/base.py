@@ -2,10 +2,14 @@
 
 from abc import ABC, abstractmethod
 
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from orbitgp.errors import InputError
 from orbitgp.values import QuadraticBound
+
+MAX_ENTRIES = 2**22
+"""Numbers held at once while class probabilities are computed."""
 
 
 class Likelihood(nn.Module, ABC):
@@ -25,3 +29,23 @@ class Likelihood(nn.Module, ABC):
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
     ) -> QuadraticBound:
         """The bound at each of N labelled inputs."""
+
+
+def check_num_classes(num_classes: int) -> None:
+    """One class leaves nothing to tell apart."""
+    if num_classes < 2:
+        raise InputError(f"classes are at least 2; got {num_classes}")
+
+
+def check_labels(labels: Shaped[Tensor, "N *targets"], num_classes: int) -> Int[Tensor, "N"]:
+    """Whole numbers below C, as int64."""
+    if labels.ndim != 1 or labels.is_floating_point():
+        raise InputError(
+            f"class labels must be integers [N]; got {labels.dtype} {list(labels.shape)}"
+        )
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:
+        raise InputError(
+            f"class labels must lie in 0 … {num_classes - 1}; got "
+            f"{int(labels.min())} … {int(labels.max())}"
+        )
+    return labels.long()

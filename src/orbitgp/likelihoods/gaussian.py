@@ -11,7 +11,12 @@ from torch.nn.functional import one_hot, softplus
 from torch.special import log_ndtr
 
 from orbitgp.errors import InputError
-from orbitgp.likelihoods.base import Likelihood
+from orbitgp.likelihoods.base import (
+    MAX_ENTRIES,
+    Likelihood,
+    check_labels,
+    check_num_classes,
+)
 from orbitgp.positive import inverse_softplus
 from orbitgp.values import Prediction, QuadraticBound
 
@@ -21,9 +26,6 @@ NOISE_FLOOR = 1e-6
 
 NUM_NODES = 64
 """Of the quadrature for class probabilities."""
-
-MAX_ENTRIES = 2**22
-"""Numbers held at once while class probabilities are computed: inputs × classes²."""
 
 
 class Gaussian(Likelihood):
@@ -93,8 +95,7 @@ class OneHotGaussian(Gaussian):
 
     def __init__(self, num_classes: int, noise: float = 0.05) -> None:
         super().__init__(noise)
-        if num_classes < 2:
-            raise InputError(f"classes are at least 2; got {num_classes}")
+        check_num_classes(num_classes)
         self.num_classes = self.num_outputs = num_classes
         self.register_buffer("spread", torch.ones((), dtype=torch.float64))
 
@@ -107,16 +108,7 @@ class OneHotGaussian(Gaussian):
 
     def encode(self, labels: Shaped[Tensor, "N *targets"]) -> Float[Tensor, "N C"]:
         """e_y for each label."""
-        if labels.ndim != 1 or labels.is_floating_point():
-            raise InputError(
-                f"class labels must be integers [N]; got {labels.dtype} {list(labels.shape)}"
-            )
-        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
-            raise InputError(
-                f"class labels must lie in 0 … {self.num_classes - 1}; got "
-                f"{int(labels.min())} … {int(labels.max())}"
-            )
-        return one_hot(labels.long(), self.num_classes).double()
+        return one_hot(check_labels(labels, self.num_classes), self.num_classes).double()
 
     @torch.no_grad()
     def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:

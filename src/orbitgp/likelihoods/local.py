@@ -7,11 +7,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
-from orbitgp.likelihoods.base import Likelihood
+from orbitgp.likelihoods.base import Likelihood, check_labels, check_num_classes
 from orbitgp.values import Moments, Prediction, QuadraticBound
-
-MAX_ENTRIES = 2**22
-"""Numbers held at once while class probabilities are computed."""
 
 
 class LocalLikelihood(Likelihood):
@@ -31,8 +28,7 @@ class LocalLikelihood(Likelihood):
         recognition: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        if num_classes < 2:
-            raise InputError(f"classes are at least 2; got {num_classes}")
+        check_num_classes(num_classes)
         self.num_classes, self.num_outputs, self.num_local = num_classes, num_outputs, num_local
         self.recognition = recognition
 
@@ -81,13 +77,4 @@ class LocalLikelihood(Likelihood):
 
     def check_labels(self, labels: Shaped[Tensor, "N *targets"]) -> Int[Tensor, "N"]:
         """Whole numbers below C, as int64."""
-        if labels.ndim != 1 or labels.is_floating_point():
-            raise InputError(
-                f"class labels must be integers [N]; got {labels.dtype} {list(labels.shape)}"
-            )
-        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
-            raise InputError(
-                f"class labels must lie in 0 … {self.num_classes - 1}; got "
-                f"{int(labels.min())} … {int(labels.max())}"
-            )
-        return labels.long()
+        return check_labels(labels, self.num_classes)

@@ -15,7 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from orbitgp.likelihoods.local import MAX_ENTRIES, LocalLikelihood
+from orbitgp.likelihoods.base import MAX_ENTRIES
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.values import Moments, Prediction, QuadraticBound
 
 NUM_DRAWS = 256

@@ -139,10 +139,25 @@ def solve(
     if info.any():
         prior = WhitenedGaussian(torch.empty_like(statistics.linear), statistics.gram)
         return natural_step(prior, statistics, prior_factor, 1.0)
+    return from_factors(prior_factor, factors, coefficients(factors, statistics.linear))
+
+
+def coefficients(
+    factors: Float[Tensor, "R M M"], linear: Float[Tensor, "M C"]
+) -> Float[Tensor, "M C"]:
+    """α = F⁻ᵀF⁻¹P: one F for all outputs (R = 1), or each its own (R = C)."""
+    if len(factors) == 1:
+        return torch.cholesky_solve(linear, factors[0])
+    return torch.cholesky_solve(linear.mT.unsqueeze(-1), factors).squeeze(-1).mT
+
+
+def from_factors(
+    prior_factor: Float[Tensor, "M M"],
+    factors: Float[Tensor, "R M M"],
+    alpha: Float[Tensor, "M C"],
+) -> WhitenedGaussian:
+    """m̃ = Lᵀα, U = (F⁻¹L)ᵀ."""
     scale = torch.linalg.solve_triangular(factors, prior_factor, upper=False).mT
-    columns = statistics.linear.mT.unsqueeze(-1) if len(factors) > 1 else statistics.linear
-    alpha = torch.cholesky_solve(columns, factors)
-    alpha = alpha.squeeze(-1).mT if len(factors) > 1 else alpha[0]
     return WhitenedGaussian(prior_factor.mT @ alpha, scale)
 
 

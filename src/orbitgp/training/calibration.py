@@ -120,6 +120,5 @@ def left_out(
         leverage = (bound.precision * retained).clamp(max=MAX_LEVERAGE)
         mean = (mean - leverage * bound.linear / bound.precision) / (1 - leverage)
         variance = (unexplained + retained / (1 - leverage)).clamp(min=0).expand_as(mean)
-        none = torch.zeros_like(mean)
-        parts.append(Prediction(mean, variance, none, none))
+        parts.append(Prediction.exact(mean, variance))
     return Prediction.concatenated(parts)

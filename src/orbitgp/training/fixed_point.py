@@ -10,18 +10,19 @@ parameters are (softmax), F is computed once, a round costs N M C, and rounds ar
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orbitgp.kernels import Kernel
+from orbitgp.kernels import Kernel, slices
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.objective import stream_covariances
 from orbitgp.posterior.algebra import cholesky, solve_rows
+from orbitgp.posterior.closed_form import coefficients, from_factors
 from orbitgp.posterior.inducing import InducingPosterior, best_narrowing
 from orbitgp.training.passes import Resident, chunk_generator
 from orbitgp.ustatistics import add_pair_gram_, mean_weights, mirror_
@@ -46,8 +47,7 @@ class Rows:
 
     def parts(self) -> Iterator[tuple[slice, Float[Tensor, "K M"]]]:
         """Some rows of k̄ at a time, in float64."""
-        for start in range(0, len(self.mean), ROWS):
-            chosen = slice(start, start + ROWS)
+        for chosen in slices(len(self.mean), ROWS):
             yield chosen, self.mean[chosen].double()
 
     def some(self, count: int) -> "Rows":
@@ -123,7 +123,8 @@ def accelerated(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: f
         before, speed = mean, faster
     some = rows.some(NUM_VARIANCES)
     _, narrowing = _variances(some, prior, factors, bound.precision[: len(some.labels)])
-    return FixedPoint(_gaussian(prior, factors, alpha, narrowing), mean, number)
+    q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
+    return FixedPoint(q, mean, number)
 
 
 def alternating(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: float) -> FixedPoint:
@@ -139,7 +140,8 @@ def alternating(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: f
         variance, narrowing = _variances(rows, prior, factors, bound.precision)
         local = likelihood.best_local(Moments(mean, mean.square(), variance))
         if _small(mean - before) or number == MAX_ROUNDS:
-            return FixedPoint(_gaussian(prior, factors, alpha, narrowing), local, number)
+            q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
+            return FixedPoint(q, local, number)
         before = mean
 
 
@@ -173,9 +175,7 @@ def _coefficients(
     linear = factors.new_zeros(factors.shape[1], bound.linear.shape[1])
     for chosen, part in rows.parts():
         linear.addmm_(part.mT, bound.linear[chosen], alpha=weight)
-    if len(factors) == 1:
-        return torch.cholesky_solve(linear, factors[0])
-    return torch.cholesky_solve(linear.mT.unsqueeze(-1), factors).squeeze(-1).mT
+    return coefficients(factors, linear)
 
 
 def _means(rows: Rows, alpha: Float[Tensor, "M C"]) -> Float[Tensor, "N C"]:
@@ -198,14 +198,3 @@ def _variances(
     left = torch.cat(unexplained)
     narrowing = best_narrowing((precision.mean(1) * left).sum(), len(left))
     return narrowing * left.unsqueeze(1) + torch.cat(retained), narrowing
-
-
-def _gaussian(
-    prior: Prior,
-    factors: Float[Tensor, "R M M"],
-    alpha: Float[Tensor, "M C"],
-    narrowing: Float[Tensor, ""],
-) -> WhitenedGaussian:
-    """m̃ = Lᵀα, U = (F⁻¹L)ᵀ."""
-    scale = torch.linalg.solve_triangular(factors, prior.factor, upper=False).mT
-    return WhitenedGaussian(prior.factor.mT @ alpha, scale, narrowing)

@@ -75,5 +75,4 @@ def predicted(
     left = covariance.diagonal()[out] - whitened.square().sum(1)
     kept = [(whitened @ scale).square().sum(1) for scale in q.scale]
     variance = (left.unsqueeze(1) + torch.stack(kept, 1)).clamp(min=0).expand_as(mean)
-    none = torch.zeros_like(mean)
-    return Prediction(mean, variance, none, none)
+    return Prediction.exact(mean, variance)

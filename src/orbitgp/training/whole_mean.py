@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.kernels import Kernel
+from orbitgp.kernels import Kernel, slices
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import add_jitter, cholesky
@@ -110,9 +110,7 @@ def averages(
 
 def half_covariance(kernel: Kernel, points: Float[Tensor, "N S D"]) -> HalfMatrix:
     """The covariance of the averages of g over the points of each datum."""
-    starts = range(0, len(points), BLOCK)
-    places = [slice(start, min(start + BLOCK, len(points))) for start in starts]
-    pairs = itertools.combinations_with_replacement(places, 2)
+    pairs = itertools.combinations_with_replacement(slices(len(points), BLOCK), 2)
     return HalfMatrix([(b, a, averages(kernel, points[b], points[a])) for a, b in pairs])
 
 
