@@ -25,9 +25,9 @@ lint:
 types:
 	$(BIN)/pyright
 
-# a process for each core, of one thread each: the tests are many and small
+# a process for each core, of one thread each: the tests are many and small, and who is idle steals
 test:
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 slow:
 	$(BIN)/python -m pytest -m slow -s

@@ -23,7 +23,7 @@ from orbitgp.data.named import load_named
 from orbitgp.scores import evaluate
 
 ORBITS = ("none", "rotation", "affine", "local", "affine+local")
-BUDGET_SECONDS = 300.0
+BUDGET_SECONDS = 220.0
 
 
 class Clock(Callback):

@@ -6,7 +6,16 @@ from functools import partial
 import pytest
 import torch
 
-from experiments import few_labels, growth, likelihoods, mnist, partial_rotation, symmetric
+from experiments import (
+    few_labels,
+    growth,
+    hand_set,
+    likelihoods,
+    mnist,
+    partial_rotation,
+    starts,
+    symmetric,
+)
 from orbitgp import InvariantGPClassifier, TrainingSettings
 from orbitgp.data.labelled import LabelledData
 
@@ -46,9 +55,9 @@ def few_digits(monkeypatch):
     x, y = x.numpy(), y.numpy()
     data = LabelledData(x[:90], y[:90], x[90:], y[90:])
     quick = partial(InvariantGPClassifier, settings=TrainingSettings(max_steps=4))
-    for module in (mnist, few_labels, growth, likelihoods, partial_rotation):
+    for module in (mnist, few_labels, growth, hand_set, likelihoods, partial_rotation, starts):
         monkeypatch.setattr(module, "load_named", lambda _: data)
-    for module in (mnist, growth, likelihoods):
+    for module in (mnist, growth, hand_set, likelihoods):
         monkeypatch.setattr(module, "InvariantGPClassifier", quick)
     return data
 
@@ -112,8 +121,8 @@ def test_likelihoods_are_compared(few_digits, monkeypatch, tmp_path):
 
 def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_path):
     monkeypatch.setattr(partial_rotation, "FINAL_POINTS", 30)
-    quick = partial(TrainingSettings, max_steps=4, evaluate_every=2)
-    monkeypatch.setattr(partial_rotation, "TrainingSettings", quick)
+    quick = TrainingSettings(max_steps=4, evaluate_every=2)
+    monkeypatch.setattr(partial_rotation, "SETTINGS", quick)
     options = ["--angle", "20", "--starts", "5", "30", "--num-data", "60", "--out", str(tmp_path)]
     for network in ([], ["--recognition"]):
         run_main(partial_rotation, monkeypatch, *options, *network)
@@ -134,3 +143,29 @@ def test_digits_are_turned_by_no_more_than_the_angle(few_digits):
     other = partial_rotation.turned(images, 1.0, generator=generator)
     assert other.shape == images.shape
     assert (other - images).abs().amax((1, 2)).min() > 0.1
+
+
+def test_ranges_set_by_hand_stay_so(few_digits, monkeypatch, tmp_path):
+    monkeypatch.setattr(hand_set, "NUM_POINTS", 40)
+    monkeypatch.setattr(hand_set, "HAND_SET", {"turns": (0.5, 0.0, 0.0, 0.0, 0.0, 0.0)})
+    run_main(hand_set, monkeypatch, "--num-data", "60", "--out", str(tmp_path))
+    rows = json.loads((tmp_path / "mnist-hand-set-pixels-60-0.json").read_text())["rows"]
+    assert rows["turns"]["ranges"].startswith("rotation −29° … +29°, x-scale ×1.00 … ×1.00")
+    assert set(rows) == {"learned", "turns"}
+    assert max(row["test_error"] for row in rows.values()) < 20
+
+
+def test_starts_are_compared(few_digits, monkeypatch, tmp_path):
+    quick = partial(TrainingSettings, max_steps=4, evaluate_every=2)
+    monkeypatch.setattr(starts, "TrainingSettings", quick)
+    run_main(starts, monkeypatch, "--num-starts", "2", "--out", str(tmp_path))
+    result = json.loads((tmp_path / "mnist-starts-pixels-0.json").read_text())
+    rows = result["named"] + result["starts"]
+    assert [row["lengthscale_factor"] for row in rows[:2]] == [1, 1]
+    assert len({row["start"] for row in rows}) == 4
+    best = max(row["elbo"] for row in rows)
+    for row in rows:
+        assert row["same"] == (best - row["elbo"] <= 0.005 * abs(best))
+    dropped = [row["dropped_by_screen"] or row["same"] for row in result["starts"]]
+    assert result["num_harmless"] == sum(dropped)
+    assert len(result["ranges_of_the_same"]) == 6

@@ -7,6 +7,7 @@ import orbitgp.estimators.survey as surveys
 from orbitgp import InputError, InvariantGPClassifier, InvariantGPRegressor, TrainingSettings
 from orbitgp.data.stream import ArrayStream, Batch, Stream
 from orbitgp.estimators.survey import Survey, merge, survey, survey_batches
+from orbitgp.training import subsets
 from orbitgp.training.group import ALONE
 from tests.files.crash import bars
 
@@ -61,6 +62,7 @@ def test_a_classifier_learns_from_a_stream(monkeypatch):
     """With a third of the data in memory it is about as good as with all of them."""
     images, labels = many()
     test_images, test_labels = images[600:], labels[600:]
+    monkeypatch.setattr(subsets, "NUM_SAMPLES", 8)
     monkeypatch.setattr(surveys, "SAMPLE_SIZE", 200)
     stream = Counting(ArrayStream(images[:600], labels[:600], 64))
     parameters = {"settings": QUICK, "num_inducing": 100, "random_state": 0}

@@ -16,7 +16,7 @@ def strike(number, places):
     def replace(*arguments):
         calls[0] += 1
         if calls[0] in places:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)  # heard at once, by this thread
         return original(*arguments)
 
     os.replace = replace

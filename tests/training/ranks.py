@@ -24,6 +24,7 @@ from orbitgp import (
     solve,
     unbiased_pairs,
 )
+from orbitgp.training import subsets
 from orbitgp.training.callbacks import Callback
 from orbitgp.training.checkpoint import FileCheckpoint
 from orbitgp.training.current import current_group
@@ -101,7 +102,8 @@ def fitted(folder):
         if len(calls) <= 5:  # two screenings of two each, and one more
             keep(checkpoint, run)
 
-    with mock.patch.object(FileCheckpoint, "keep", keep_at_first):
+    few = mock.patch.object(subsets, "NUM_SAMPLES", 8)  # the time of dense orbits proves nothing
+    with mock.patch.object(FileCheckpoint, "keep", keep_at_first), few:
         run = InvariantGPClassifier("affine", run=folder, **parameters).fit(images, labels)
     assert len(calls) > 5 or not fresh
     return {

@@ -26,12 +26,9 @@ NUM_DRAWS = 256
 class Softmax(LocalLikelihood):
     """Classes 0 … C − 1 by C − 1 contrasts between them; C − 1 local parameters ψ."""
 
-    contrasts: Float[Tensor, "C C1"]
-
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
         sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
         super().__init__(num_classes, **sizes, recognition=recognition)
-        self.register_buffer("contrasts", contrasts(num_classes), persistent=False)
 
     @property
     def num_precisions(self) -> int:
@@ -40,14 +37,15 @@ class Softmax(LocalLikelihood):
 
     def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
         """Tight at f = ψ; λ = ½ for every datum."""
-        basis = self.contrasts.to(local)
-        scores = local @ basis.mT
-        codes = one_hot(labels, self.num_classes).to(local)
-        slope = torch.softmax(scores, 1) @ basis
-        constant = (slope * local).sum(1) - torch.logsumexp(scores, 1)
+        scores = from_contrasts(local)
+        log_s = torch.log_softmax(scores, 1)
+        s = log_s.exp()
+        # (Vᵀs)·ψ − lse(Vψ) = s·log s
+        constant = (s * log_s).sum(1) - 0.25 * local.square().sum(1)
+        errors = one_hot(labels, self.num_classes).to(local) - s
         return QuadraticBound(
-            constant=constant - 0.25 * local.square().sum(1),
-            linear=codes @ basis - slope + 0.5 * local,
+            constant=constant,
+            linear=to_contrasts(errors) + 0.5 * local,
             precision=torch.full_like(local[:, :1], 0.5),
         )
 
@@ -57,7 +55,7 @@ class Softmax(LocalLikelihood):
 
     def log_probabilities(self, f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
         """log softmax(V f)."""
-        return torch.log_softmax(f @ self.contrasts.to(f).mT, -1)
+        return torch.log_softmax(from_contrasts(f), -1)
 
     @torch.no_grad()
     def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
@@ -72,14 +70,23 @@ class Softmax(LocalLikelihood):
         return torch.cat(found)
 
 
-def contrasts(num_classes: int) -> Float[Tensor, "C C1"]:
-    """An orthonormal basis of the vectors that sum to 0 (Helmert's), in float64."""
-    rows = torch.arange(num_classes, dtype=torch.float64)
-    places = torch.arange(1, num_classes, dtype=torch.float64)
-    # column j: j ones, then −j, over √(j (j + 1))
-    ones = (rows.unsqueeze(1) < places).double()
-    last = torch.where(rows.unsqueeze(1) == places, -places, ones)
-    return last / (places * (places + 1)).sqrt()
+def from_contrasts(f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
+    """V f for Helmert's V, whose column j is j ones, then −j, over √(j (j + 1)): C operations."""
+    places = _places(f.shape[-1], f)
+    scaled = f / (places * (places + 1)).sqrt()
+    total = scaled.sum(-1, keepdim=True)
+    return torch.cat([total, total - scaled.cumsum(-1) - places * scaled], -1)
+
+
+def to_contrasts(values: Float[Tensor, "*B C"]) -> Float[Tensor, "*B C1"]:
+    """Vᵀ s."""
+    places = _places(values.shape[-1] - 1, values)
+    earlier = values.cumsum(-1)[..., :-1]
+    return (earlier - places * values[..., 1:]) / (places * (places + 1)).sqrt()
+
+
+def _places(count: int, like: Tensor) -> Float[Tensor, "C1"]:
+    return torch.arange(1, count + 1, dtype=like.dtype, device=like.device)
 
 
 def even_normals(num_columns: int, num_draws: int) -> Float[Tensor, "S K"]:

@@ -121,15 +121,15 @@ def accelerated(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: f
         faster = 1.0 if turns_back else (1 + (1 + 4 * speed**2) ** 0.5) / 2
         local = mean if turns_back else mean + (speed - 1) / faster * step
         before, speed = mean, faster
-    some = rows.some(NUM_VARIANCES)
-    _, narrowing = _variances(some, prior, factors, bound.precision[: len(some.labels)])
+    left = _unexplained(rows.some(NUM_VARIANCES), prior)
+    narrowing = _narrowing(left, bound.precision[: len(left)])
     q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
     return FixedPoint(q, mean, number)
 
 
 def alternating(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: float) -> FixedPoint:
     """q(u), then local parameters from its moments, in turn."""
-    local = _zeros(likelihood, rows)
+    local, left = _zeros(likelihood, rows), _unexplained(rows, prior)
     before, number = _zeros(likelihood, rows), 0
     while True:
         number += 1
@@ -137,7 +137,8 @@ def alternating(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: f
         factors = _factors(rows, prior, weight * bound.precision)
         alpha = _coefficients(rows, bound, factors, weight)
         mean = _means(rows, alpha)
-        variance, narrowing = _variances(rows, prior, factors, bound.precision)
+        narrowing = _narrowing(left, bound.precision)
+        variance = narrowing * left.unsqueeze(1) + _retained(rows, factors)
         local = likelihood.best_local(Moments(mean, mean.square(), variance))
         if _small(mean - before) or number == MAX_ROUNDS:
             q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
@@ -182,19 +183,20 @@ def _means(rows: Rows, alpha: Float[Tensor, "M C"]) -> Float[Tensor, "N C"]:
     return torch.cat([part @ alpha for _, part in rows.parts()])
 
 
-def _variances(
-    rows: Rows,
-    prior: Prior,
-    factors: Float[Tensor, "R M M"],
-    precision: Float[Tensor, "N R"],
-) -> tuple[Float[Tensor, "N R"], Float[Tensor, ""]]:
-    """σ² of each datum with the best ν, and that ν."""
-    unexplained, retained = [], []
-    for chosen, part in rows.parts():
-        explained = solve_rows(prior.factor, part).square().sum(1)
-        unexplained.append(rows.variance[chosen] - explained)
-        kept = [solve_rows(factor, part).square().sum(1) for factor in factors]
-        retained.append(torch.stack(kept, 1))
-    left = torch.cat(unexplained)
-    narrowing = best_narrowing((precision.mean(1) * left).sum(), len(left))
-    return narrowing * left.unsqueeze(1) + torch.cat(retained), narrowing
+def _unexplained(rows: Rows, prior: Prior) -> Float[Tensor, "N"]:
+    """k_f − |L⁻¹k̄_n|², which no round changes."""
+    explained = [solve_rows(prior.factor, part).square().sum(1) for _, part in rows.parts()]
+    return rows.variance - torch.cat(explained)
+
+
+def _narrowing(left: Float[Tensor, "N"], precision: Float[Tensor, "N R"]) -> Float[Tensor, ""]:
+    """The best ν for what is left unexplained."""
+    return best_narrowing((precision.mean(1) * left).sum(), len(left))
+
+
+def _retained(rows: Rows, factors: Float[Tensor, "R M M"]) -> Float[Tensor, "N R"]:
+    """|F⁻¹k̄_n|² for each F."""
+    parts = (part for _, part in rows.parts())
+    return torch.cat(
+        [torch.stack([solve_rows(f, part).square().sum(1) for f in factors], 1) for part in parts]
+    )

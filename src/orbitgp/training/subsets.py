@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orbitgp.features import Projection
 from orbitgp.kernels import RBF, Kernel, covariance
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP, unbiased_pairs
@@ -35,6 +36,9 @@ FEW_SAMPLES = 16
 
 MANY_DATA = 250
 
+MAX_LEFT_OUT = 0.01
+"""Squared lengthscales of variance that trials may leave out with the axes that hold little."""
+
 STEP = 0.75
 """What lengthscale and ranges are multiplied or divided by in one trial."""
 
@@ -43,8 +47,11 @@ RATIOS = tuple(10 ** (k / 2) for k in range(-4, 13))
 """Ratios of the kernel's variance to the noise that are tried."""
 
 
-WAYS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 0), (-1, 0))
-"""Lengthscale shorter or longer, ranges narrower or wider, and the lengthscale again."""
+WAYS = ((1, 0), (-1, 0), (0, 1), (1, 0), (-1, 0))
+"""Lengthscale shorter or longer, ranges narrower, and the lengthscale again."""
+
+WIDER = (0, -1)
+"""Only where the subset is most of the data: few data are worth wider ranges than many."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ def settle(
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
     assert isinstance(likelihood, Gaussian)
+    ways = WAYS if len(x) > 2 * NUM_DATA else (*WAYS[:3], WIDER, *WAYS[3:])
     order = torch.randperm(len(x), generator=generator)[:NUM_DATA].to(x.device)
     x, bound = x[order], likelihood.quadratic_bound(x[order], y[order])
     targets = (bound.linear / bound.precision).double()
@@ -86,7 +94,11 @@ def settle(
 
     @functools.lru_cache(maxsize=1)
     def sample(_: int) -> OrbitSample:
-        return model.sample_orbit_at(x, noise)
+        found = model.sample_orbit_at(x, noise)
+        if not dense:
+            return found
+        some, left_out = found.points[:, :4].flatten(0, 1), MAX_LEFT_OUT * length.square().item()
+        return found.map(Projection.of(some, left_out))
 
     def trial(place: tuple[int, int]) -> Scales:
         assign(place)
@@ -95,7 +107,7 @@ def settle(
         return best_scales(prior, targets, max_ratio)
 
     place, best = (0, 0), trial((0, 0))
-    for way in WAYS if ranges else WAYS[:2]:
+    for way in ways if ranges else ways[:2]:
         for _ in range(MAX_POWER):
             other = (place[0] + way[0], place[1] + way[1])
             found = trial(other)

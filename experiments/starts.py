@@ -1,0 +1,132 @@
+"""Does stage one find the same ranges from wherever it starts? Ten random starts on MNIST.
+
+python -m experiments.starts --features pixels --seed 0
+
+Ends of the affine ranges start between ±0.01 and ±0.5, each on its own, and the lengthscale at up
+to three times too much or too little. Beside them are the two starts of `orbit="affine"`, which a
+fit screens for a few steps: a start that screening would drop for one of them does no harm.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from experiments.record import RESULTS, record
+from orbitgp import RBF, Affine, Callback, OneHotGaussian, OrientedEnergy, TrainingSettings
+from orbitgp.data.named import load_named
+from orbitgp.training.loop import Training, train
+from orbitgp.training.run import SCREEN_STEPS
+from orbitgp.training.starts import initial_model
+
+NUM_STARTS, NUM_POINTS = 10, 500
+SMALLEST, LARGEST, LENGTHSCALE = 0.01, 0.5, 3.0
+NAMED = {"±0.05": 0.05, "±0.2": 0.2}
+CLOSE = 0.005
+"""Part of the bound of the best start within which another has found the same."""
+
+
+def between(low: float, high: float, count: int, generator: torch.Generator) -> list[float]:
+    """Numbers whose logarithms are uniform."""
+    uniform = torch.rand(count, generator=generator, dtype=torch.float64)
+    return (low * (high / low) ** uniform).tolist()
+
+
+def random_start(generator: torch.Generator) -> tuple[Affine, float]:
+    """An orbit, and a factor for the lengthscale."""
+    ends = between(SMALLEST, LARGEST, 12, generator)
+    factor = between(1 / LENGTHSCALE, LENGTHSCALE, 1, generator)[0]
+    return Affine([-end for end in ends[:6]], ends[6:]), factor
+
+
+def learn(
+    orbit: Affine, factor: float, features: nn.Module, data: tuple[Any, Any], seed: int
+) -> dict[str, Any]:
+    """Stage one from there; every start has the same batches, draws and evaluation set."""
+    (x, y), generator = data, torch.Generator().manual_seed(seed)
+    begun = orbit.describe()
+    model = initial_model(
+        orbit,
+        OneHotGaussian(int(y.max()) + 1),
+        x,
+        num_outputs=int(y.max()) + 1,
+        num_points=min(NUM_POINTS, len(x)),
+        feature_map=features,
+        variance=1.0,
+        generator=generator,
+    )
+    assert isinstance(model.kernel, RBF)
+    model.kernel.lengthscale = model.kernel.lengthscale.detach() * factor
+    training = Training(model, x, y, settings=TrainingSettings(), generator=generator)
+    reason = train(training, Callback())
+    assert training.best is not None
+    screened = max(point.elbo for point in training.curve if point.step <= SCREEN_STEPS)
+    return {
+        "start": begun,
+        "lengthscale_factor": round(factor, 3),
+        "elbo": round(training.best[2], 1),
+        "elbo_when_screened": round(screened, 1),
+        "learned": orbit.describe(),
+        "ranges": {name: list(ends) for name, ends in orbit.learned_ranges().items()},
+        "steps": training.step,
+        "recoveries": training.recoveries,
+        "stopped": reason,
+    }
+
+
+def summary(named: list[dict[str, Any]], free: list[dict[str, Any]]) -> dict[str, Any]:
+    """How far apart the ends are, which of them screening drops, and the spread of the ranges."""
+    best = max(row["elbo"] for row in named + free)
+    screened = max(row["elbo_when_screened"] for row in named)
+    for row in named + free:
+        row["below_best"] = round((best - row["elbo"]) / abs(best), 5)
+        row["same"] = row["below_best"] <= CLOSE
+        row["dropped_by_screen"] = row["elbo_when_screened"] < screened
+    harmless = [row["same"] or row["dropped_by_screen"] for row in free]
+    same = [row for row in named + free if row["same"]]
+    ranges = {}
+    for name in same[0]["ranges"]:
+        ends = np.array([row["ranges"][name] for row in same])
+        ranges[name] = {
+            "mean": ends.mean(0).round(3).tolist(),
+            "standard_deviation": ends.std(0).round(3).tolist(),
+        }
+    return {
+        "num_same": sum(row["same"] for row in free),
+        "num_harmless": sum(harmless),
+        "ranges_of_the_same": ranges,
+    }
+
+
+def main() -> None:
+    """All starts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--features", choices=("pixels", "oriented"), default="pixels")
+    parser.add_argument("--num-starts", type=int, default=NUM_STARTS)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    digits, seed = load_named("mnist"), arguments.seed
+    x = torch.from_numpy(digits.x / digits.x.max()).float()
+    data = x, torch.from_numpy(np.asarray(digits.y)).long()
+    features = OrientedEnergy() if arguments.features == "oriented" else nn.Flatten()
+    generator = torch.Generator().manual_seed(seed)
+    starts = [(Affine(-wide, wide), 1.0) for wide in NAMED.values()]
+    starts += [random_start(generator) for _ in range(arguments.num_starts)]
+    rows = []
+    for orbit, factor in starts:
+        rows.append(learn(orbit, factor, features, data, seed))
+        print({key: value for key, value in rows[-1].items() if key != "ranges"}, flush=True)
+    named, free = rows[: len(NAMED)], rows[len(NAMED) :]
+    values = summary(named, free)
+    print(values)
+    values |= {"features": arguments.features, "num_data": len(x), "named": named, "starts": free}
+    command = f"python -m experiments.starts --features {arguments.features}"
+    record(arguments.out, f"mnist-starts-{arguments.features}", command, seed, values)
+
+
+if __name__ == "__main__":
+    main()
