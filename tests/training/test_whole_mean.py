@@ -54,10 +54,42 @@ def test_conjugate_gradients_solve_equations_of_any_start(small, generator):
     root = torch.randn(30, 30, generator=generator, dtype=torch.float64)
     matrix, targets = root @ root.mT + torch.eye(30), root[:, :3]
     scale = matrix.diagonal().unsqueeze(1)
-    found = conjugate_gradients(lambda v: matrix @ v, targets, lambda v: v / scale)
+    found, remains = conjugate_gradients(lambda v: matrix @ v, targets, lambda v: v / scale)
     assert_close(found, torch.linalg.solve(matrix, targets), tolerance=1e-7)
-    solved = conjugate_gradients(lambda v: v, torch.zeros(30, 3), lambda v: v)
+    assert remains <= 1e-9
+    solved, remains = conjugate_gradients(lambda v: v, torch.zeros(30, 3), lambda v: v)
     assert (solved == 0).all()
+    assert remains == 0
+
+
+def smooth(generator, noise):
+    """Many data on few axes: equations whose condition is far beyond float32."""
+    x = torch.rand(1500, 3, generator=generator)
+    model = InvariantGP(
+        orbit=Identity(),
+        kernel=RBF(1.0, 1.0),
+        posterior=InducingPosterior(x[:5], 1),
+        likelihood=Gaussian(noise),
+    )
+    return model, Resident(x, torch.sign(torch.sin(9 * x[:, :1])))
+
+
+def test_rounding_of_the_kernel_does_not_lead_it_astray(monkeypatch, generator):
+    monkeypatch.setattr(whole_mean, "NUM_COLUMNS", 300)
+    model, examples = smooth(generator, 1e-3)
+    basis = mean_of_all(model, examples, num_samples=1, generator=generator)
+    assert basis is not None
+    points = examples.x.double()
+    exact = RBF(1.0, 1.0).double()(points, points).to_dense().detach() + 1e-3 * torch.eye(1500)
+    remains = (examples.y - exact @ basis.weights).norm() / examples.y.norm()
+    assert remains < 0.1, f"{remains:.3f} of |y| remains"
+
+
+def test_an_answer_that_is_none_is_not_given(monkeypatch, generator):
+    monkeypatch.setattr(whole_mean, "MAX_ROUNDS", 0)
+    monkeypatch.setattr(whole_mean, "NUM_COLUMNS", 2)
+    model, examples = smooth(generator, 1e-3)
+    assert mean_of_all(model, examples, num_samples=1, generator=generator) is None
 
 
 @pytest.mark.usefixtures("float64")

@@ -13,7 +13,6 @@ far below ½, so the evidence is a loose bound, though the mean of q(u) is that 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from orbitgp.likelihoods.base import MAX_ENTRIES
 from orbitgp.likelihoods.local import LocalLikelihood
@@ -42,7 +41,8 @@ class Softmax(LocalLikelihood):
         s = log_s.exp()
         # (Vᵀs)·ψ − lse(Vψ) = s·log s
         constant = (s * log_s).sum(1) - 0.25 * local.square().sum(1)
-        errors = one_hot(labels, self.num_classes).to(local) - s
+        errors = -s
+        errors[torch.arange(len(labels), device=s.device), labels] += 1  # e_y − s
         return QuadraticBound(
             constant=constant,
             linear=to_contrasts(errors) + 0.5 * local,
@@ -75,14 +75,16 @@ def from_contrasts(f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
     places = _places(f.shape[-1], f)
     scaled = f / (places * (places + 1)).sqrt()
     total = scaled.sum(-1, keepdim=True)
-    return torch.cat([total, total - scaled.cumsum(-1) - places * scaled], -1)
+    return torch.cat([total, total - torch.addcmul(scaled.cumsum(-1), places, scaled)], -1)
 
 
 def to_contrasts(values: Float[Tensor, "*B C"]) -> Float[Tensor, "*B C1"]:
     """Vᵀ s."""
     places = _places(values.shape[-1] - 1, values)
     earlier = values.cumsum(-1)[..., :-1]
-    return (earlier - places * values[..., 1:]) / (places * (places + 1)).sqrt()
+    return (
+        torch.addcmul(earlier, places, values[..., 1:], value=-1) / (places * (places + 1)).sqrt()
+    )
 
 
 def _places(count: int, like: Tensor) -> Float[Tensor, "C1"]:

@@ -32,9 +32,12 @@ NUM_SAMPLES = (64, 32, 16, 8, 4)
 BLOCK = 2048
 NUM_COLUMNS = 3000
 MAX_ROUNDS = 60
-USUAL_ROUNDS = 30
-TOLERANCE = 0.1
+USUAL_ROUNDS = 15
+TOLERANCE = 0.03
 """What may remain of |y|: predictions rest long before equations are solved."""
+
+GIVEN_UP = 0.5
+"""If more of |y| remains than this, the mean of q(u) is better than such an answer."""
 
 ROUND = 2.6e-9
 """Seconds of one thread for an entry of K in a round."""
@@ -68,35 +71,35 @@ class HalfMatrix:
     blocks: list[tuple[slice, slice, Tensor]]
 
     def __matmul__(self, columns: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
-        product = torch.zeros_like(columns)
+        product, rounded = torch.zeros_like(columns), columns.to(self.blocks[0][2])
         for rows, others, block in self.blocks:
-            product[rows] += block @ columns[others]
+            product[rows] += block @ rounded[others]
             if rows != others:
-                product[others] += block.mT @ columns[rows]
+                product[others] += block.mT @ rounded[rows]
         return product
 
 
 @torch.no_grad()
 def mean_of_all(
     model: InvariantGP, examples: Resident, *, num_samples: int, generator: torch.Generator
-) -> MeanBasis:
-    """a, and the orbit points that it belongs to."""
+) -> MeanBasis | None:
+    """a, and the orbit points that it belongs to; none where no a was found."""
     x, y, likelihood = examples.x, examples.y, model.likelihood
     assert isinstance(likelihood, Gaussian)
     draws = {"num_averaged": num_samples, "generator": generator}
     points = torch.cat([orbit_points(model, part, **draws) for part in x.split(CHUNK)])
     bound = likelihood.quadratic_bound(x, y)
-    targets = (bound.linear / bound.precision).to(points)
+    targets = (bound.linear / bound.precision).double()
     noise = likelihood.noise.mean().item()
     matrix = half_covariance(model.kernel, points)
     order = torch.randperm(len(x), generator=generator)[:NUM_COLUMNS].to(x.device)
     columns = points[order]
     parts = [averages(model.kernel, part, columns) for part in points.split(BLOCK)]
     precondition = preconditioner(torch.cat(parts), order, noise)
-    weights = conjugate_gradients(
+    weights, remains = conjugate_gradients(
         lambda v: (matrix @ v).add_(v, alpha=noise), targets, precondition
     )
-    return MeanBasis(points, weights.double())
+    return MeanBasis(points, weights) if remains <= GIVEN_UP else None
 
 
 def averages(
@@ -116,14 +119,15 @@ def half_covariance(kernel: Kernel, points: Float[Tensor, "N S D"]) -> HalfMatri
 
 def preconditioner(cross: Float[Tensor, "N M"], rows: Tensor, noise: float) -> Operator:
     """P⁻¹ for K_nm and the rows of it that K_mm is."""
-    own = cross[rows].double()
+    cross = cross.double()  # as what is left of a difference is divided by σ²
+    own = cross[rows]
     total = add_jitter(noise * 0.5 * (own + own.mT), JITTER)
-    for part in map(Tensor.double, cross.split(BLOCK)):
+    for part in cross.split(BLOCK):
         total.addmm_(part.mT, part)
     factor = cholesky(total, "σ²K_mm + K_mn K_nm")
 
     def apply(columns: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
-        inner = torch.cholesky_solve((cross.mT @ columns).double(), factor).to(columns)
+        inner = torch.cholesky_solve(cross.mT @ columns, factor)
         return (columns - cross @ inner) / noise
 
     return apply
@@ -131,23 +135,28 @@ def preconditioner(cross: Float[Tensor, "N M"], rows: Tensor, noise: float) -> O
 
 def conjugate_gradients(
     multiply: Operator, targets: Float[Tensor, "N C"], precondition: Operator
-) -> Float[Tensor, "N C"]:
-    """A⁻¹ y for each column of y, from the preconditioner's own answer on."""
+) -> tuple[Float[Tensor, "N C"], float]:
+    """A⁻¹ y for each column of y, from the preconditioner's own answer on, and what remains of |y|.
+
+    Rounding can make it stray, so the best answer is the one that is returned.
+    """
     solution = precondition(targets)
     residual = targets - multiply(solution)
     direction = ahead = precondition(residual)
-    slope = _inner(residual, ahead)
+    slope, size = _inner(residual, ahead), targets.norm().item() or 1.0
+    best = residual.norm().item() / size, solution
     for _ in range(MAX_ROUNDS):
-        if residual.norm() <= TOLERANCE * targets.norm():
+        if best[0] <= TOLERANCE:
             break
         product = multiply(direction)
         length = slope / _inner(direction, product)
         solution = solution + length * direction
         residual = residual - length * product
+        best = min(best, (residual.norm().item() / size, solution), key=lambda pair: pair[0])
         ahead = precondition(residual)
         before, slope = slope, _inner(residual, ahead)
         direction = ahead + slope / before * direction
-    return solution
+    return best[1], best[0]
 
 
 def _inner(a: Float[Tensor, "N C"], b: Float[Tensor, "N C"]) -> Float[Tensor, "C"]:
