@@ -65,7 +65,16 @@ def mnist() -> str:
                     len(found),
                 ]
             )
-    head = ["features, orbit", "paper, %", "error, %", "NLL", "ECE", "ELBO", "its error", "min"]
+    head = [
+        "features, orbit",
+        "paper, %",
+        "error, %",
+        "NLL",
+        "ECE",
+        "ELBO",
+        "its error",
+        "fit, min",
+    ]
     return table([*head, "seeds"], rows)
 
 

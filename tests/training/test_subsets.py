@@ -66,3 +66,32 @@ def test_scales_settle_where_the_data_came_from(generator, monkeypatch):
     print(model.kernel.lengthscale, model.kernel.variance, model.likelihood.noise, model.orbit)
     assert 2.5 < model.kernel.lengthscale.item() < 6.5
     assert model.orbit.ranges.high.max() < 0.1
+
+
+def test_many_data_are_judged_by_more_of_them_with_fewer_points(generator, monkeypatch):
+    """And only few may have their ranges widened."""
+    sizes = {"NUM_DATA": 20, "NUM_SAMPLES": 8, "MANY_DATA": 10, "MANY": (40, 4), "ENOUGH": 60}
+    for name, value in sizes.items():
+        monkeypatch.setattr(subsets, name, value)
+    trials = []
+
+    def unbiased(kernel, sample, weights):
+        trials.append(sample.points.shape[:2])
+        return unbiased_covariance(kernel, sample, weights)
+
+    monkeypatch.setattr(subsets, "unbiased_covariance", unbiased)
+    widths = {}
+    for count in (30, 50, 80):
+        images = torch.rand(count, 6, 6, generator=generator).float()
+        y = images.flatten(1).mean(1, keepdim=True).double()
+        model = InvariantGP(
+            orbit=Affine(-0.01, 0.01).float(),
+            kernel=RBF(1.0, 3.0, coarse=True).float(),
+            posterior=InducingPosterior(images.flatten(1)[:5], 1),
+            likelihood=Gaussian(0.1),
+        )
+        settle(model, images, y, max_ratio=1e4, generator=generator)
+        widths[count] = model.orbit.ranges.high.max().item()
+        assert set(trials) == {(40, 4) if count == 80 else (20, 8)}
+        trials.clear()
+    assert max(widths[50], widths[80]) <= 0.01 + 1e-6

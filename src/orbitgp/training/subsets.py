@@ -31,6 +31,12 @@ NUM_DATA = 1000
 NUM_SAMPLES = 48
 """Orbit points of each datum: the noise of few makes narrow ranges look better than they are."""
 
+MANY = (4000, 12)
+"""The same two where data are more than ENOUGH: many are worth narrower ranges than a thousand, and
+their posterior can afford few points of each orbit."""
+
+ENOUGH = 20_000
+
 FEW_SAMPLES = 16
 """The same where the kernel is slow, or data are so few that nothing is worth the wait."""
 
@@ -76,11 +82,13 @@ def settle(
     assert isinstance(kernel, RBF)
     assert isinstance(likelihood, Gaussian)
     ways = WAYS if len(x) > 2 * NUM_DATA else (*WAYS[:3], WIDER, *WAYS[3:])
-    order = torch.randperm(len(x), generator=generator)[:NUM_DATA].to(x.device)
+    num_data, num_samples = MANY if len(x) > ENOUGH else (NUM_DATA, NUM_SAMPLES)
+    dense = kernel.coarse and len(x) >= MANY_DATA
+    if not dense:
+        num_data, num_samples = NUM_DATA, FEW_SAMPLES
+    order = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
     x, bound = x[order], likelihood.quadratic_bound(x[order], y[order])
     targets = (bound.linear / bound.precision).double()
-    dense = kernel.coarse and len(x) >= MANY_DATA
-    num_samples = NUM_SAMPLES if dense else FEW_SAMPLES
     weigh = unbiased_pairs(num_samples // 2)
     draws = {"generator": generator, "group_size": num_samples // 2}
     noise = model.orbit_noise(len(x), num_samples, **draws)
