@@ -6,14 +6,13 @@ N = 20,000 inputs, M = 1,000, S = 8 samples of a noise orbit: `python -m benchma
 the products Σ k̄_n l_nᵀ [M, C] and F⁻ᵀF⁻¹P [M, C], is measured by itself and taken off.
 """
 
-import json
 import statistics
 import sys
 
 import torch
 
 import orbitgp
-from benchmarks.timing import RESULTS, interleaved, machine
+from benchmarks.timing import RESULTS, interleaved, machine, write_result
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.posterior.closed_form import coefficients
 
@@ -85,8 +84,7 @@ def main(repeats: int = 5) -> None:
         "command": "python -m benchmarks.classes",
         "machine": machine(),
     }
-    (RESULTS / "classes.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    write_result(RESULTS / "classes.json", result)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@
 """
 
 import argparse
-import json
 import multiprocessing
 import resource
 import statistics
@@ -25,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 import orbitgp
-from benchmarks.timing import RESULTS, machine
+from benchmarks.timing import RESULTS, machine, write_result
 from orbitgp.data.stream import Batch, Stream
 from orbitgp.kernels import covariance
 from orbitgp.training.current import current_group
@@ -277,8 +276,7 @@ def main() -> None:
         "command": "python -m benchmarks.scale",
         "machine": machine(),
     }
-    arguments.out.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    write_result(arguments.out, result)
 
 
 if __name__ == "__main__":

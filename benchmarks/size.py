@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import orbitgp
-from benchmarks.timing import RESULTS, machine
+from benchmarks.timing import RESULTS, machine, write_result
 
 M, S, C, BATCH = 4_000, 16, 1_000, 500
 SHAPE = (3, 32, 32)
@@ -80,8 +80,7 @@ def main() -> None:
         "command": "python -m benchmarks.size",
         "machine": machine(),
     }
-    (RESULTS / "size.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    write_result(RESULTS / "size.json", result)
 
 
 if __name__ == "__main__":

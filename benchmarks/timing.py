@@ -58,8 +58,13 @@ def report(
         "command": command,
         "machine": machine(),
     }
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_result(RESULTS / f"{name}.json", result)
+
+
+def write_result(path: Path, result: Mapping[str, object]) -> None:
+    """Into its file, and in one line, the last, on the screen."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result))
 
 

@@ -16,15 +16,16 @@ import torch
 from torch import nn
 
 from experiments.record import RESULTS, record
-from orbitgp import RBF, Affine, Callback, OneHotGaussian, OrientedEnergy, TrainingSettings
+from orbitgp import RBF, Affine, Callback, OneHotGaussian, Orbit, OrientedEnergy, TrainingSettings
 from orbitgp.data.named import load_named
+from orbitgp.estimators.base import STAGE_ONE_POINTS
+from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.loop import Training, train
 from orbitgp.training.run import SCREEN_STEPS
 from orbitgp.training.starts import initial_model
 
-NUM_STARTS, NUM_POINTS = 10, 500
+NUM_STARTS = 10
 SMALLEST, LARGEST, LENGTHSCALE = 0.01, 0.5, 3.0
-NAMED = {"±0.05": 0.05, "±0.2": 0.2}
 CLOSE = 0.005
 """Part of the bound of the best start within which another has found the same."""
 
@@ -43,19 +44,19 @@ def random_start(generator: torch.Generator) -> tuple[Affine, float]:
 
 
 def learn(
-    orbit: Affine, factor: float, features: nn.Module, data: tuple[Any, Any], seed: int
+    orbit: Orbit, factor: float, features: nn.Module, data: tuple[Any, Any], seed: int
 ) -> dict[str, Any]:
-    """Stage one from there; every start has the same batches, draws and evaluation set."""
+    """Stage one of a classifier from there; all have the same batches, draws and evaluation set."""
     (x, y), generator = data, torch.Generator().manual_seed(seed)
     begun = orbit.describe()
     model = initial_model(
         orbit,
-        OneHotGaussian(int(y.max()) + 1),
+        OneHotGaussian(int(y.max()) + 1, noise=0.05),
         x,
         num_outputs=int(y.max()) + 1,
-        num_points=min(NUM_POINTS, len(x)),
+        num_points=min(STAGE_ONE_POINTS, len(x)),
         feature_map=features,
-        variance=1.0,
+        variance=0.2,
         generator=generator,
     )
     assert isinstance(model.kernel, RBF)
@@ -114,13 +115,13 @@ def main() -> None:
     data = x, torch.from_numpy(np.asarray(digits.y)).long()
     features = OrientedEnergy() if arguments.features == "oriented" else nn.Flatten()
     generator = torch.Generator().manual_seed(seed)
-    starts = [(Affine(-wide, wide), 1.0) for wide in NAMED.values()]
-    starts += [random_start(generator) for _ in range(arguments.num_starts)]
+    screened: list[tuple[Orbit, float]] = [(orbit, 1.0) for orbit in starting_orbits("affine")]
+    starts = [*screened, *(random_start(generator) for _ in range(arguments.num_starts))]
     rows = []
     for orbit, factor in starts:
         rows.append(learn(orbit, factor, features, data, seed))
         print({key: value for key, value in rows[-1].items() if key != "ranges"}, flush=True)
-    named, free = rows[: len(NAMED)], rows[len(NAMED) :]
+    named, free = rows[: len(screened)], rows[len(screened) :]
     values = summary(named, free)
     print(values)
     values |= {"features": arguments.features, "num_data": len(x), "named": named, "starts": free}

@@ -136,6 +136,11 @@ class QuadraticBound:
         fields = ("constant", "linear", "precision")
         return QuadraticBound(*(torch.cat([getattr(p, name) for p in parts]) for name in fields))
 
+    @property
+    def targets(self) -> Float[Tensor, "N C"]:
+        """l/λ, where the bound is highest, in float64: what a Gaussian likelihood was given."""
+        return (self.linear / self.precision).double()
+
     def expectation(self, moments: Moments) -> Float[Tensor, "N"]:
         """E_q of the bound, point by point; linear in the moments, so unbiased if they are."""
         # c + l·μ − ½ λ·(μ² + σ²) − C KL[q(f_nc|u) ‖ p(f_nc|u)]

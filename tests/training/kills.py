@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
-from benchmarks.timing import RESULTS, machine
+from benchmarks.timing import RESULTS, machine, write_result
 from tests.files.crash import bars
 
 NUM_DATA = 600
@@ -128,8 +128,7 @@ def main():
         "command": f"python -m tests.training.kills {num_runs}",
         "machine": machine(),
     }
-    (RESULTS / "killed-ranks.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result))
+    write_result(RESULTS / "killed-ranks.json", result)
 
 
 if __name__ == "__main__":

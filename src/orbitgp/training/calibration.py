@@ -118,7 +118,7 @@ def left_out(
         mean, retained = whitened @ q.mean, (whitened @ q.scale[0]).square().sum(1, keepdim=True)
         unexplained = covariances.variance.unsqueeze(1) - whitened.square().sum(1, keepdim=True)
         leverage = (bound.precision * retained).clamp(max=MAX_LEVERAGE)
-        mean = (mean - leverage * bound.linear / bound.precision) / (1 - leverage)
+        mean = (mean - leverage * bound.targets) / (1 - leverage)
         variance = (unexplained + retained / (1 - leverage)).clamp(min=0).expand_as(mean)
         parts.append(Prediction.exact(mean, variance))
     return Prediction.concatenated(parts)

@@ -57,8 +57,7 @@ def fresh_draws(solved: Solved, x: Tensor, y: Tensor, *, generator: torch.Genera
     """What the scales are judged on."""
     model, weigh = solved.model, unbiased_pairs(NUM_SAMPLES // 2)
     covariances = model.covariances(weigh.draw(model, x, NUM_SAMPLES, generator), weigh)
-    bound = model.likelihood.quadratic_bound(x, y)
-    targets = (bound.linear / bound.precision).double()
+    targets = model.likelihood.quadratic_bound(x, y).targets
     groups = covariances.groups / covariances.weights.group_size
     if groups.shape[1] == 1:  # whole orbits: both halves are exact
         groups = groups.expand(-1, 2, -1)

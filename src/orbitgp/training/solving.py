@@ -24,7 +24,7 @@ from orbitgp.training.weighing import cost_of_variance, earned_by_mean
 from orbitgp.values import SufficientStatistics
 
 NUM_SAMPLES = 8
-"""Orbit samples of each input in the pass that q(u) is made of, at least: never fewer than J."""
+"""Orbit samples of each input in the pass that q(u) is made of, at least."""
 
 NUM_VARIANCES = 2048
 """Data that tell what variance is left, which costs M² for each."""
@@ -43,6 +43,11 @@ FLOPS = {"kernel": 400e9, "float64": 50e9}
 
 ENTRIES = 0.5e9
 """Exponentials, with the passes over memory around them, a second of one thread."""
+
+
+def fitting_samples(num_averaged: int) -> int:
+    """Orbit samples of each input in the pass that q(u) is made of: never fewer than J."""
+    return max(NUM_SAMPLES, num_averaged)
 
 
 def affordable_points(
@@ -66,8 +71,10 @@ def affordable_points(
     threads = torch.get_num_threads()
 
     def fits(m: int) -> bool:
-        samples = 2 * max(NUM_SAMPLES, num_averaged)
-        entries = samples * num_data * m * num_averaged + 3 * (m * num_averaged) ** 2
+        entries = (
+            2 * fitting_samples(num_averaged) * num_data * m * num_averaged
+            + 3 * (m * num_averaged) ** 2
+        )
         kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["kernel"]
         shared = kernel + num_grams * num_data * m**2 / FLOPS["float64"]
         total = shared / processes + 14 * m**3 / FLOPS["float64"]
@@ -120,7 +127,7 @@ def solve_large(
     large = with_points(model, points)
     prior = large.posterior.prior_covariance(large.kernel)
     seed = pass_seed(generator)
-    num_samples = max(NUM_SAMPLES, num_averaged)
+    num_samples = fitting_samples(num_averaged)
     draws = {"num_samples": num_samples, "weigh": mean_pairs, "seed": seed, "group": group}
     fitting = pass_statistics(large, examples, **draws)
     factor = cholesky(prior, "Kuu")
@@ -147,7 +154,7 @@ def solve_local(
     draws = {"num_averaged": num_averaged, "generator": generator}
     large = with_points(model, orbit_points(model, examples.x[rows], **draws))
     prior = Prior.of(large.posterior, large.kernel)
-    draws = {"num_samples": max(NUM_SAMPLES, num_averaged), "seed": pass_seed(generator)}
+    draws = {"num_samples": fitting_samples(num_averaged), "seed": pass_seed(generator)}
     found = fixed_point(likelihood, rows_of(large, examples, **draws), prior)
     large.posterior.assign(found.q)
     return large, prior, Resident(examples.x, likelihood.carry(examples.y, found.local))
@@ -183,8 +190,7 @@ def make_coarse(model: InvariantGP) -> None:
 @torch.no_grad()
 def evidence_of_nothing(likelihood: Gaussian, x: Tensor, y: Tensor, num_data: int) -> float:
     """log p(y) of the best constant with the noise that suits it: what a collapsed model has."""
-    bound = likelihood.quadratic_bound(x, y)
-    targets = bound.linear / bound.precision
+    targets = likelihood.quadratic_bound(x, y).targets
     noise = (targets - targets.mean(0)).square().mean().clamp(min=NOISE_FLOOR).item()
     return -0.5 * num_data * targets.shape[1] * (math.log(2 * math.pi * noise) + 1)
 

@@ -82,13 +82,10 @@ def settle(
     assert isinstance(kernel, RBF)
     assert isinstance(likelihood, Gaussian)
     ways = WAYS if len(x) > 2 * NUM_DATA else (*WAYS[:3], WIDER, *WAYS[3:])
-    num_data, num_samples = MANY if len(x) > ENOUGH else (NUM_DATA, NUM_SAMPLES)
     dense = kernel.coarse and len(x) >= MANY_DATA
-    if not dense:
-        num_data, num_samples = NUM_DATA, FEW_SAMPLES
+    num_data, num_samples = _sizes(len(x), dense)
     order = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
-    x, bound = x[order], likelihood.quadratic_bound(x[order], y[order])
-    targets = (bound.linear / bound.precision).double()
+    x, targets = x[order], likelihood.quadratic_bound(x[order], y[order]).targets
     weigh = unbiased_pairs(num_samples // 2)
     draws = {"generator": generator, "group_size": num_samples // 2}
     noise = model.orbit_noise(len(x), num_samples, **draws)
@@ -160,6 +157,13 @@ def unbiased_covariance(
     own = covariance(kernel, sample.points, sample.points)
     averages.diagonal().copy_(pair_mean(own, weights))
     return averages
+
+
+def _sizes(num_data: int, dense: bool) -> tuple[int, int]:
+    """How many data make a subset, and how many points of the orbit of each."""
+    if not dense:
+        return NUM_DATA, FEW_SAMPLES
+    return MANY if num_data > ENOUGH else (NUM_DATA, NUM_SAMPLES)
 
 
 def _learned_ranges(orbit: Orbit) -> list[UniformRange]:

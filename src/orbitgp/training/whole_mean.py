@@ -88,8 +88,7 @@ def mean_of_all(
     assert isinstance(likelihood, Gaussian)
     draws = {"num_averaged": num_samples, "generator": generator}
     points = torch.cat([orbit_points(model, part, **draws) for part in x.split(CHUNK)])
-    bound = likelihood.quadratic_bound(x, y)
-    targets = (bound.linear / bound.precision).double()
+    targets = likelihood.quadratic_bound(x, y).targets
     noise = likelihood.noise.mean().item()
     matrix = half_covariance(model.kernel, points)
     order = torch.randperm(len(x), generator=generator)[:NUM_COLUMNS].to(x.device)
