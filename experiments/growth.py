@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from experiments.mnist import feature_map
 from experiments.record import RESULTS, record
-from orbitgp import InvariantGP, InvariantGPClassifier, OrientedEnergy, mean_pairs
+from orbitgp import InvariantGP, InvariantGPClassifier, mean_pairs
 from orbitgp.data.named import load_named
 from orbitgp.posterior.algebra import cholesky
 from orbitgp.training.group import ALONE
@@ -74,7 +75,7 @@ def run(features: str, seed: int) -> dict[str, Any]:
     data = load_named("mnist")
     learned = InvariantGPClassifier(
         "affine",
-        feature_map=OrientedEnergy() if features == "oriented" else None,
+        feature_map=feature_map(features),
         num_inducing=500,
         random_state=seed,
         verbose=True,

@@ -9,9 +9,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.mnist import subset
+from experiments.mnist import feature_map, subset
 from experiments.record import RESULTS, record
-from orbitgp import Affine, InvariantGPClassifier, Orbit, OrientedEnergy
+from orbitgp import Affine, InvariantGPClassifier, Orbit
 from orbitgp.data.named import load_named
 from orbitgp.scores import evaluate
 
@@ -39,7 +39,7 @@ def run(orbit: str | Orbit, features: str, num_data: int, seed: int) -> dict[str
     assert data.y_test is not None
     model = InvariantGPClassifier(
         orbit,
-        feature_map=OrientedEnergy() if features == "oriented" else None,
+        feature_map=feature_map(features),
         num_inducing=NUM_POINTS,
         random_state=seed,
         verbose=True,

@@ -45,6 +45,11 @@ class Clock(Callback):
         return {name: round(value, 1) for name, value in stages.items()}
 
 
+def feature_map(features: str) -> OrientedEnergy | None:
+    """What stands between orbit and kernel; nothing for pixels."""
+    return OrientedEnergy() if features == "oriented" else None
+
+
 def subset(data: LabelledData, num_data: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """So many training images, drawn without replacement; all of them in their order."""
     if num_data >= len(data.x):
@@ -64,7 +69,7 @@ def run(
     x, y = subset(data, num_data, seed)
     model = InvariantGPClassifier(
         orbit,
-        feature_map=OrientedEnergy() if features == "oriented" else None,
+        feature_map=feature_map(features),
         budget_seconds=budget,
         callbacks=[clock],
         random_state=seed,

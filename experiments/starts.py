@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from experiments.mnist import feature_map
 from experiments.record import RESULTS, record
-from orbitgp import RBF, Affine, Callback, OneHotGaussian, Orbit, OrientedEnergy, TrainingSettings
+from orbitgp import RBF, Affine, Callback, OneHotGaussian, Orbit, TrainingSettings
 from orbitgp.data.named import load_named
 from orbitgp.estimators.base import STAGE_ONE_POINTS
 from orbitgp.orbits.names import starting_orbits
@@ -113,7 +114,7 @@ def main() -> None:
     digits, seed = load_named("mnist"), arguments.seed
     x = torch.from_numpy(digits.x / digits.x.max()).float()
     data = x, torch.from_numpy(np.asarray(digits.y)).long()
-    features = OrientedEnergy() if arguments.features == "oriented" else nn.Flatten()
+    features = feature_map(arguments.features) or nn.Flatten()
     generator = torch.Generator().manual_seed(seed)
     screened: list[tuple[Orbit, float]] = [(orbit, 1.0) for orbit in starting_orbits("affine")]
     starts = [*screened, *(random_start(generator) for _ in range(arguments.num_starts))]

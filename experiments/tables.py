@@ -91,6 +91,16 @@ def hand_set() -> str:
     return table(["ranges", "error, %", "NLL", "ELBO"], rows)
 
 
+def tangent() -> str:
+    """Deformations as a warp and to first order."""
+    rows = []
+    for result in results("mnist-tangent-*"):
+        for name, row in result["rows"].items():
+            scores = [row["test_error"], row["test_nll"], f"{row['elbo']:,.0f}"]
+            rows.append([f"{result['num_data']:,}", name, *scores, row["microseconds_for_a_draw"]])
+    return table(["images", "deformation", "error, %", "NLL", "ELBO", "µs for a draw"], rows)
+
+
 def starts() -> str:
     """Where stage one ends from each start."""
     rows = []
@@ -137,7 +147,7 @@ def partial_rotation() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
-    for function in (mnist, few_labels, hand_set, starts, likelihoods, partial_rotation)
+    for function in (mnist, few_labels, hand_set, tangent, starts, likelihoods, partial_rotation)
 }
 
 

@@ -15,6 +15,7 @@ from experiments import (
     partial_rotation,
     starts,
     symmetric,
+    tangent,
 )
 from orbitgp import InvariantGPClassifier, TrainingSettings
 from orbitgp.data.labelled import LabelledData
@@ -55,9 +56,11 @@ def few_digits(monkeypatch):
     x, y = x.numpy(), y.numpy()
     data = LabelledData(x[:90], y[:90], x[90:], y[90:])
     quick = partial(InvariantGPClassifier, settings=TrainingSettings(max_steps=4))
-    for module in (mnist, few_labels, growth, hand_set, likelihoods, partial_rotation, starts):
+    for module in (
+        *(mnist, few_labels, growth, hand_set, likelihoods, partial_rotation, starts, tangent),
+    ):
         monkeypatch.setattr(module, "load_named", lambda _: data)
-    for module in (mnist, growth, hand_set, likelihoods):
+    for module in (mnist, growth, hand_set, likelihoods, tangent):
         monkeypatch.setattr(module, "InvariantGPClassifier", quick)
     return data
 
@@ -106,6 +109,14 @@ def test_growth_is_drawn(few_digits, monkeypatch, tmp_path):
     assert all(point["test_error"] < 40 for point in values["num_data"])
     growth.draw(values, tmp_path / "growth.png")
     assert (tmp_path / "growth.png").stat().st_size > 10_000
+
+
+def test_warp_and_tangent_are_compared(few_digits, monkeypatch, tmp_path):
+    run_main(tangent, monkeypatch, "--num-data", "60", "--out", str(tmp_path))
+    rows = json.loads((tmp_path / "mnist-tangent-60-0.json").read_text())["rows"]
+    assert set(rows) == {"warp", "tangent"}
+    assert all(row["test_error"] < 20 for row in rows.values())
+    assert all(row["microseconds_for_a_draw"] > 0 for row in rows.values())
 
 
 def test_likelihoods_are_compared(few_digits, monkeypatch, tmp_path):

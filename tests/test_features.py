@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from orbitgp import InputError, OrientedEnergy
+from orbitgp import InputError, OrientedEnergy, features
 from orbitgp.features import Projection, Standardize
 from tests.conftest import assert_close
 
@@ -37,13 +37,33 @@ def test_energy_is_where_the_gradient_points(direction):
 def test_contrast_is_taken_out_of_the_whole_and_of_each_cell():
     x = wave(0.7, 28) / 4
     faint = torch.where(torch.arange(28) < 14, x, 0.2 * x)  # a right half of a fifth the contrast
-    plain, local = OrientedEnergy(contrast=1e9), OrientedEnergy(contrast=1e-4)
+    plain, local = (OrientedEnergy(cells=(9,), contrast=c) for c in (1e9, 1e-4))
     assert_close(plain(0.5 * x), plain(x), tolerance=0.02)
     lengths = [f(faint).unflatten(1, (8, 9, 9)).norm(dim=1)[0, 4] for f in (plain, local)]
     ratios = [(row[6] / row[2]).item() for row in lengths]
     print(f"right over left: {ratios[0]:.2f}, and {ratios[1]:.2f} with each cell on its own")
     assert ratios[0] < 0.6
     assert ratios[1] > 0.9
+
+
+def test_a_second_layer_sees_where_a_line_ends():
+    """A line from the top to the middle: along y, its edges change at the end alone."""
+    x = torch.zeros(1, 28, 28, dtype=torch.float64)
+    x[:, :16, 13:15] = 1.0
+    found = OrientedEnergy(8, (14, 7), contrast=0.01)(x).unflatten(1, (8, 8, 7, 7))[0, :, :, :, 3]
+    upwards, across = found[:, 6].norm(dim=0), found[:, 0].norm(dim=0)
+    print("by rows of cells, up:", upwards, "across:", across)
+    assert upwards.argmax() in (3, 4)
+    assert upwards[2] < 0.2 * upwards.max()  # the line goes on there
+    assert across[2] > 0.5 * across.max()
+
+
+def test_pooling_by_one_matrix_is_pooling_by_two(generator, monkeypatch):
+    x = torch.rand(3, 20, 12, generator=generator, dtype=torch.float64)
+    energy = OrientedEnergy(cells=(9, 4))
+    once = energy(x)
+    monkeypatch.setattr(features, "MAX_ENTRIES", 0)
+    assert_close(once, energy(x))
 
 
 def test_windows_are_averages_that_overlap():
@@ -55,8 +75,9 @@ def test_windows_are_averages_that_overlap():
 
 def test_colours_are_treated_alike_and_sizes_add_up(generator):
     x = torch.rand(4, 3, 28, 28, generator=generator)
-    assert OrientedEnergy(cells=(7, 4))(x).shape == (4, 3 * 8 * (49 + 16))
-    assert OrientedEnergy()(x).shape == (4, 3 * 8 * 81)
+    two = OrientedEnergy()
+    assert two(x).shape == (4, 3 * two.num_features) == (4, 3 * 64 * 25)
+    assert OrientedEnergy(cells=(9,))(x).shape == (4, 3 * 8 * 81)
     assert OrientedEnergy(4, cells=(5,))(x[:, 0]).shape == (4, 100)
 
 
@@ -71,6 +92,7 @@ def test_gradients_reach_the_image(generator):
         {"num_directions": 1},
         {"cells": ()},
         {"cells": (0,)},
+        {"cells": (7, 5, 3)},
         {"sharpness": 0.5},
         {"overlap": 0},
         {"contrast": -1},

@@ -62,7 +62,7 @@ def test_a_classifier_learns_from_a_stream(monkeypatch):
     """With a third of the data in memory it is about as good as with all of them."""
     images, labels = many()
     test_images, test_labels = images[600:], labels[600:]
-    monkeypatch.setattr(subsets, "NUM_SAMPLES", 8)
+    monkeypatch.setattr(subsets, "NUM_SAMPLES", (8, 8))
     monkeypatch.setattr(surveys, "SAMPLE_SIZE", 200)
     stream = Counting(ArrayStream(images[:600], labels[:600], 64))
     parameters = {"settings": QUICK, "num_inducing": 100, "random_state": 0}

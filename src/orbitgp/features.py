@@ -16,6 +16,10 @@ AXES = 32
 """Axes of a projection come in multiples of this, which processors like."""
 
 MAX_CELLS = 256
+MAX_LAYERS = 2
+MAX_ENTRIES = 8192
+"""Of a matrix that pools rows and columns at once."""
+
 NEGLIGIBLE = 1e-7
 """Weights that are 0 instead: numbers below the normal range are slow to multiply."""
 
@@ -84,12 +88,15 @@ class Projection(nn.Module):
 class OrientedEnergy(nn.Module):
     """Where edges of which direction are: pooled gradients in soft bins of direction, unit norm.
 
-    e_b = relu(∂x · (cos θ_b, sin θ_b))^p for `num_directions` directions all around, averaged by
-    Gaussian windows on grids of cells (9×9 by default; a window's width is `overlap` cells), then
-    a square root. In each cell the directions are divided by √(their energy + `contrast`), so that
-    faint strokes count nearly as much as bold ones, and all is scaled to length 1. Differentiable,
-    so that gradients reach the orbit through it. Images [B, H, W] or [B, C, H, W], whose channels
-    are treated alike. The defaults have the most evidence on MNIST, of those that were tried.
+    A layer takes e_b = relu(∂x · (cos θ_b, sin θ_b))^p for `num_directions` directions all around,
+    averages it by Gaussian windows on a grid of cells (a window's width is `overlap` cells), takes
+    the square root, and divides what is in a cell by √(its energy + `contrast`), so that faint
+    strokes count nearly as much as bold ones. `cells` holds the grid of each layer: by default a
+    first one finds edges on 14×14 cells, and a second one edges in each of its maps, that is ends,
+    corners and crossings, on 5×5; with (9,) there is one layer, a quarter of the work. In the end
+    all is scaled to length 1. Differentiable, so that gradients reach the orbit through it. Images
+    [B, H, W] or [B, C, H, W], whose channels are treated alike. The defaults have the most evidence
+    on MNIST, of those that were tried.
     """
 
     kernel: Float[Tensor, "O 1 3 3"]
@@ -97,18 +104,20 @@ class OrientedEnergy(nn.Module):
     def __init__(
         self,
         num_directions: int = 8,
-        cells: tuple[int, ...] = (9,),
+        cells: tuple[int, ...] = (14, 5),
         sharpness: float = 3.0,
         overlap: float = 0.55,
-        contrast: float = 0.05,
+        contrast: float = 0.01,
     ) -> None:
         super().__init__()
-        sizes = (num_directions, len(cells), *cells, sharpness)
+        sizes = (num_directions, *cells, sharpness)
         if num_directions < 2 or not all(1 <= size <= MAX_CELLS for size in sizes):
             raise InputError(
                 f"oriented energy needs 2 to {MAX_CELLS} directions, cells and a sharpness of 1 to "
                 f"{MAX_CELLS}; got {num_directions}, {cells} and {sharpness}"
             )
+        if not 1 <= len(cells) <= MAX_LAYERS:
+            raise InputError(f"oriented energy has 1 to {MAX_LAYERS} grids of cells; got {cells}")
         if not (0 < overlap < math.inf and 0 < contrast < math.inf):
             raise InputError(
                 "the overlap and contrast of oriented energy must be positive and finite; got "
@@ -124,28 +133,33 @@ class OrientedEnergy(nn.Module):
     @property
     def num_features(self) -> int:
         """D, for one channel."""
-        return self.num_directions * sum(size**2 for size in self.cells)
+        return self.num_directions ** len(self.cells) * self.cells[-1] ** 2
 
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
-        """√(pooled energy) relative to its surroundings, scaled to length 1."""
+        """√(pooled energy) relative to its surroundings, layer by layer, scaled to length 1."""
         images = x.reshape(-1, 1, *x.shape[-2:])
-        windows = [
-            [self._windows(length, size).to(images) for length in images.shape[-2:]]
-            for size in self.cells
-        ]
-        roots = torch.cat([self._roots(block, windows) for block in images.split(BLOCK)])
-        return normalize(roots.reshape(len(x), -1), dim=1)
+        shape, windows = images.shape[-2:], []
+        for size in self.cells:
+            windows.append([self._windows(length, size).to(images) for length in shape])
+            shape = (size, size)
+        maps = [self._layers(block, windows) for block in images.split(BLOCK)]
+        return normalize(torch.cat(maps).reshape(len(x), -1), dim=1)
 
-    def _roots(
-        self, images: Float[Tensor, "B 1 H W"], windows: list[list[Tensor]]
-    ) -> Float[Tensor, "B D"]:
-        energy = relu(conv2d(images, self.kernel.to(images), padding=1)).pow(self.sharpness)
-        return torch.cat([self._pooled(energy, *pair).flatten(1) for pair in windows], 1)
-
-    def _pooled(
-        self, energy: Float[Tensor, "B O H W"], rows: Float[Tensor, "H K"], columns: Tensor
+    def _layers(
+        self, maps: Float[Tensor, "B 1 H W"], windows: list[list[Tensor]]
     ) -> Float[Tensor, "B O K K"]:
-        roots = (rows.mT @ (energy @ columns)).add(EPSILON).sqrt()
+        for pair in windows:
+            maps = self._layer(maps, *pair)
+        return maps
+
+    def _layer(
+        self, maps: Float[Tensor, "B I H W"], rows: Float[Tensor, "H K"], columns: Tensor
+    ) -> Float[Tensor, "B O K K"]:
+        """O directions in each of the I maps."""
+        edges = conv2d(maps.flatten(0, 1).unsqueeze(1), self.kernel.to(maps), padding=1)
+        energy = relu(edges).pow(self.sharpness)
+        shape = (len(maps), -1, rows.shape[1], columns.shape[1])
+        roots = _pooled(energy, rows, columns).reshape(shape).add(EPSILON).sqrt()
         return roots / (roots.square().sum(1, keepdim=True) + self.contrast).sqrt()
 
     def _windows(self, length: int, size: int) -> Float[Tensor, "L K"]:
@@ -155,3 +169,12 @@ class OrientedEnergy(nn.Module):
         weights = torch.exp(-0.5 * ((places[:, None] - centres) / self.overlap).square())
         weights = weights / weights.sum(0)
         return torch.where(weights < NEGLIGIBLE, 0, weights)
+
+
+def _pooled(
+    energy: Float[Tensor, "B O H W"], rows: Float[Tensor, "H K"], columns: Float[Tensor, "W L"]
+) -> Float[Tensor, "B O *cells"]:
+    """rowsᵀ · energy · columns; by one matrix where that is so small that two only cost calls."""
+    if rows.numel() * columns.numel() <= MAX_ENTRIES:
+        return energy.flatten(2) @ torch.kron(rows, columns)
+    return rows.mT @ (energy @ columns)

@@ -18,7 +18,7 @@ from orbitgp.posterior.inducing import (
     InducingPosterior,
     average_covariance,
     covariances,
-    cross_covariance,
+    sums_with_u,
 )
 from orbitgp.posterior.mean_basis import MeanBasis
 from orbitgp.ustatistics import mean_weights, pair_weights
@@ -189,21 +189,19 @@ class InvariantGP(nn.Module):
         factor: Float[Tensor, "M M"],
         alpha: Float[Tensor, "M C"],
     ) -> Prediction:
-        kuf = cross_covariance(self.kernel, sample, self.posterior.points).double()
-        kff = covariance(self.kernel, sample.points, sample.points).double()
-        # g(x_s) has mean k_s·α and, with the average of all samples, covariance
-        # h_s = mean_t k_g(x_s, x_t) − k_s·A k̄,  A = L⁻ᵀ (I − S̃) L⁻¹;  means over s are those of f
+        # g, averaged over the group b of samples, has mean k_b·α and, with the average of all,
+        # covariance h_b = mean k_g(x_s, x_t) − k_b·A k̄,  A = L⁻ᵀ (I − S̃) L⁻¹; means over b are f's
+        basis = self.mean_basis
+        size = 1 if basis is None else _group_size(sample.num_samples)
+        kuf = sums_with_u(self.kernel, sample, self.posterior.points, size) / size
+        kff = covariance(self.kernel, sample.points, sample.points).double().mean(2)
         whitened = solve_rows(factor, kuf.mean(1))
         remaining = torch.stack([whitened - (whitened @ u) @ u.mT for u in q.scale], 1)
         rows = remaining.flatten(0, 1)
         weights = torch.linalg.solve_triangular(factor, rows, upper=False, left=False)
         weights = weights.unflatten(0, remaining.shape[:2])
-        basis = self.mean_basis
-        if basis is None:
-            values = kuf @ alpha
-        else:
-            values = basis.means(self.kernel, sample, _group_size(sample.num_samples))
-        shares = kff.mean(2, keepdim=True) - kuf @ weights.mT
+        values = kuf @ alpha if basis is None else basis.means(self.kernel, sample, size)
+        shares = kff.unflatten(1, (-1, size)).mean(2, keepdim=True) - kuf @ weights.mT
         mean, mean_error = _mean_with_error(values, sample)
         variance, half_error = _mean_with_error(shares, sample)
         # ≥ 0 but for rounding: the variance of an average of g under q

@@ -5,11 +5,11 @@ import torch
 from torch.distributions import MultivariateNormal
 
 from orbitgp import RBF, Affine, CyclicShifts, Gaussian, InducingPosterior, InvariantGP
-from orbitgp.kernels import InvariantKernel, covariance
-from orbitgp.model import unbiased_pairs
+from orbitgp.kernels import covariance
+from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training import subsets
-from orbitgp.training.subsets import best_scales, settle, unbiased_covariance
-from tests.conftest import assert_close, assert_mean
+from orbitgp.training.subsets import best_scales, settle, shared_noise
+from tests.conftest import assert_close
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -34,25 +34,21 @@ def test_ratios_have_an_end(generator):
     assert [round(end.variance / end.noise) for end in ends] == [10, 10_000]
 
 
-def test_covariances_of_whole_orbits_are_exact(generator):
-    x, orbit, kernel = torch.randn(5, 4, generator=generator), CyclicShifts(4), RBF(1.3, 0.9)
-    points = orbit.enumerate(x)
-    averages = unbiased_covariance(kernel, points, unbiased_pairs(2)(points))
-    assert_close(averages, InvariantKernel(kernel, orbit)(x).to_dense())
+def test_all_inputs_share_their_draws_and_none_where_orbits_are_whole(generator):
+    def model(orbit):
+        points = torch.zeros(1, 4)
+        parts = {"kernel": RBF(), "posterior": InducingPosterior(points, 1)}
+        return InvariantGP(orbit=orbit, likelihood=Gaussian(0.1), **parts)
 
-
-def test_covariances_of_draws_are_unbiased(generator):
-    x, orbit, kernel = torch.randn(3, 4, generator=generator), CyclicShifts(4), RBF(1.3, 0.9)
-    draws = []
-    for _ in range(400):
-        points = orbit.sample(x, 2, generator=generator)
-        draws.append(unbiased_covariance(kernel, points, unbiased_pairs(1)(points)).flatten())
-    assert_mean(torch.stack(draws), InvariantKernel(kernel, orbit)(x).to_dense().flatten(), "K")
+    assert shared_noise(model(CyclicShifts(4)), 3, 4, generator=generator) is None
+    noise = shared_noise(model(Affine(-0.3, 0.3)), 3, 5, generator=generator)
+    assert noise.shape == (3, 5, 6)
+    assert_close(noise[1:], noise[:1].expand(2, -1, -1))
+    assert len(noise[0].unique(dim=0)) == 5
 
 
 def test_scales_settle_where_the_data_came_from(generator, monkeypatch):
     """From a lengthscale 4 times too long, and ranges that are too wide."""
-    monkeypatch.setattr(subsets, "NUM_DATA", 200)
     x = torch.randn(200, 1, 4, 4, generator=generator)
     truth = covariance(RBF(2.0, 4.0), x.flatten(1), x.flatten(1)) + 0.02 * torch.eye(200)
     y = torch.linalg.cholesky(truth) @ torch.randn(200, 4, generator=generator)
@@ -70,18 +66,18 @@ def test_scales_settle_where_the_data_came_from(generator, monkeypatch):
 
 def test_many_data_are_judged_by_more_of_them_with_fewer_points(generator, monkeypatch):
     """And only few may have their ranges widened."""
-    sizes = {"NUM_DATA": 20, "NUM_SAMPLES": 8, "MANY_DATA": 10, "MANY": (40, 4), "ENOUGH": 60}
+    sizes = {"NUM_DATA": 30, "NUM_SAMPLES": (4, 12), "NUM_POINTS": 120, "MANY_DATA": 5}
     for name, value in sizes.items():
         monkeypatch.setattr(subsets, name, value)
     trials = []
 
-    def unbiased(kernel, sample, weights):
-        trials.append(sample.points.shape[:2])
-        return unbiased_covariance(kernel, sample, weights)
+    def watched(kernel, points):
+        trials.append(tuple(points.shape[:2]))
+        return average_covariance(kernel, points)
 
-    monkeypatch.setattr(subsets, "unbiased_covariance", unbiased)
+    monkeypatch.setattr(subsets, "average_covariance", watched)
     widths = {}
-    for count in (30, 50, 80):
+    for count, size in {8: (8, 12), 20: (20, 6), 80: (30, 4)}.items():
         images = torch.rand(count, 6, 6, generator=generator).float()
         y = images.flatten(1).mean(1, keepdim=True).double()
         model = InvariantGP(
@@ -92,6 +88,7 @@ def test_many_data_are_judged_by_more_of_them_with_fewer_points(generator, monke
         )
         settle(model, images, y, max_ratio=1e4, generator=generator)
         widths[count] = model.orbit.ranges.high.max().item()
-        assert set(trials) == {(40, 4) if count == 80 else (20, 8)}
+        assert set(trials) == {size}
         trials.clear()
-    assert max(widths[50], widths[80]) <= 0.01 + 1e-6
+    assert widths[80] <= 0.01 + 1e-6
+    assert max(widths[8], widths[20]) > 0.011

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import one_hot
 
 from orbitgp import (
     RBF,
@@ -14,11 +15,13 @@ from orbitgp import (
     InvariantKernel,
     Rotation,
     SignFlips,
+    Softmax,
     TrainingSettings,
     load,
     save,
 )
 from orbitgp.kernels import covariance
+from orbitgp.likelihoods.softmax import from_contrasts
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.posterior.mean_basis import MeanBasis
 from orbitgp.training import whole_mean
@@ -118,6 +121,28 @@ def test_without_an_orbit_it_is_the_exact_posterior_mean(small, generator):
 
 
 @pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("num_columns", [5, 60])
+def test_for_softmax_it_is_the_mode(small, generator, monkeypatch, num_columns):
+    """Where f = K a and a = e_y − softmax(f), from columns that leave much of K out, too."""
+    for name, value in {"NUM_COLUMNS": num_columns, "REST": 1e-9, "MAX_ROUNDS": 2000}.items():
+        monkeypatch.setattr(whole_mean, name, value)
+    x = torch.randn(60, 2, generator=generator)
+    labels = (x[:, 0] > 0).long() + (x[:, 1] > 0.5).long()
+    model = InvariantGP(
+        orbit=Identity(),
+        kernel=RBF(20.0, 0.7),
+        posterior=InducingPosterior(x[:5], 2),
+        likelihood=Softmax(3),
+    )
+    basis = mean_of_all(model, Resident(x, labels), num_samples=1, generator=generator)
+    assert basis is not None
+    with torch.no_grad():
+        f = from_contrasts(covariance(model.kernel, x, x) @ basis.weights)
+    errors = one_hot(labels, 3) - f.softmax(1)
+    assert_close(from_contrasts(basis.weights), errors, tolerance=1e-6)
+
+
+@pytest.mark.usefixtures("float64")
 def test_a_basis_on_whole_orbits_is_as_invariant_as_they_are(small, generator):
     x = torch.randn(40, 2, generator=generator)
     model = InvariantGP(
@@ -166,11 +191,14 @@ def test_more_time_buys_more_samples_and_memory_has_an_end():
     assert affordable_samples(2000, 128, seconds=60, orbit_size=1, memory=1e10)[0] == 1
 
 
-def test_a_classifier_of_more_data_than_variables_takes_it_and_keeps_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize("likelihood", ["gaussian", "softmax"])
+def test_a_classifier_of_more_data_than_variables_takes_it_and_keeps_it(
+    tmp_path, monkeypatch, likelihood
+):
     monkeypatch.setattr("orbitgp.estimators.classifier.FEW_DATA", 50)
     (X, y), (X_test, y_test) = bars(200), bars(100, seed=1)
-    settings = TrainingSettings(max_steps=2)
-    model = InvariantGPClassifier("affine", settings=settings, random_state=0)
+    parts = {"likelihood": likelihood, "settings": TrainingSettings(max_steps=2)}
+    model = InvariantGPClassifier("affine", random_state=0, **parts)
     model.fit(X, y)
     basis = model.model_.mean_basis
     assert basis is not None
@@ -179,7 +207,7 @@ def test_a_classifier_of_more_data_than_variables_takes_it_and_keeps_it(tmp_path
     save(model, tmp_path / "model.orbitgp")
     back = load(tmp_path / "model.orbitgp")
     assert np.array_equal(back.predict_proba(X_test), model.predict_proba(X_test))
-    fewer = InvariantGPClassifier("affine", settings=settings, random_state=0, num_inducing=100)
+    fewer = InvariantGPClassifier("affine", random_state=0, num_inducing=100, **parts)
     assert fewer.fit(X, y).model_.mean_basis is None
 
 

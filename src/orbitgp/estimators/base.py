@@ -218,13 +218,14 @@ class InvariantGPEstimator(BaseEstimator):
         num_features = min(model.posterior.points.shape[1], USUAL_AXES)
         alone = processes == 1 and num_resident == num_data and self.num_inducing is None
         mean_samples, mean_seconds = 0, 0.0
-        if task.whole_mean and alone and images and largest < num_data:
+        if task.mean_rounds and alone and images and largest < num_data:
             mean_samples, mean_seconds = affordable_samples(
                 num_data,
                 num_features,
                 orbit_size=model.orbit.size,
                 seconds=MEAN_SHARE * self.budget_seconds,
                 memory=2 * default_memory(),
+                num_rounds=task.mean_rounds,
             )
         sizes = {
             count: affordable_points(

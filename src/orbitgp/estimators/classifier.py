@@ -24,6 +24,7 @@ from orbitgp.orbits.base import Orbit
 from orbitgp.training.callbacks import Callback
 from orbitgp.training.current import current_group
 from orbitgp.training.settings import TrainingSettings
+from orbitgp.training.whole_mean import MODE_ROUNDS, USUAL_ROUNDS
 
 MAX_RATIO = 300.0
 """Of the kernel's variance to the noise: codes have no noise, so the evidence would take it to 0,
@@ -40,9 +41,6 @@ LIKELIHOODS = ("auto", "gaussian", "polya-gamma", "softmax", "stick-breaking")
 
 ROUNDS = 45.0
 """Passes of N M² operations where every round of a fixed point has precisions of its own."""
-
-VARIANCE = 10.0
-"""Of a kernel where f is a log-odds, to start from."""
 
 
 class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
@@ -148,17 +146,18 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             kind = AUTO
         codes = OneHotGaussian(num_classes, noise=0.05)
         if kind == "gaussian":
-            in_memory = whole is None  # a stream is never held, even where its sample is all of it
-            return Task(codes, num_classes, 0.2, MAX_RATIO, largest, whole_mean=in_memory)
+            # a stream is never held, even where its sample is all of it
+            rounds = USUAL_ROUNDS if whole is None else 0
+            return Task(codes, num_classes, 0.2, MAX_RATIO, largest, mean_rounds=rounds)
         if whole is not None:
             raise InputError(
                 f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
             )
         final = local_likelihood(kind, num_classes)
-        if isinstance(final, PolyaGamma):
-            return Task(final, 1, VARIANCE, MAX_RATIO, largest, ROUNDS)
-        num_grams = 1.0 if isinstance(final, Softmax) else ROUNDS * final.num_outputs
-        return Task(codes, num_classes, 0.2, MAX_RATIO, largest, num_grams, final)
+        sizes: dict[str, Any] = {"num_grams": ROUNDS * final.num_outputs}
+        if isinstance(final, Softmax):
+            sizes = {"mean_rounds": MODE_ROUNDS}
+        return Task(codes, num_classes, 0.2, MAX_RATIO, largest, final=final, **sizes)
 
     def _codes(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""

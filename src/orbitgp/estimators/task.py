@@ -17,8 +17,8 @@ class Task:
 
     `max_ratio` bounds the kernel's variance over the noise, `largest` is the M beyond which more
     would do harm, and `num_grams` the passes of N M² operations that the last solve takes. With
-    `final`, ranges are learned with `likelihood`, and the last solve is for `final`. `whole_mean`
-    says whether a mean with a variable for every datum is wanted.
+    `final`, ranges are learned with `likelihood`, and the last solve is for `final`. A mean
+    with a variable for every datum takes `mean_rounds`; 0 if none is wanted.
     """
 
     likelihood: Likelihood
@@ -28,7 +28,7 @@ class Task:
     largest: int
     num_grams: float = 1.0
     final: LocalLikelihood | None = None
-    whole_mean: bool = False
+    mean_rounds: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,19 @@ Gaussian noise has: the others' local parameters have seen it. So a subset is cu
 predicted from all others; no inducing variables stand in between.
 """
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.local import LocalLikelihood
-from orbitgp.model import InvariantGP, mean_pairs
+from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import cholesky, solve_rows
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training.fixed_point import Prior, Rows, fixed_point
-from orbitgp.training.subsets import FEW_SAMPLES, NUM_DATA
+from orbitgp.training.subsets import shared_noise, subset_sizes
 from orbitgp.values import Prediction
 
 VARIANCES = tuple(4.0**k for k in range(7))
@@ -28,36 +30,43 @@ JITTER = 1e-6
 def settle_variance(
     model: InvariantGP, x: Tensor, y: Tensor, *, generator: torch.Generator
 ) -> None:
-    """Take the variance under which left-out labels are likeliest."""
+    """Take the variance under which left-out labels are likeliest.
+
+    A larger one, whose bound is looser, only if it is better by more than its standard error.
+    """
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
     assert isinstance(likelihood, LocalLikelihood)
-    order = torch.randperm(len(x), generator=generator)[:NUM_DATA].to(x.device)
+    num_data, num_samples = subset_sizes(len(x), dense=False)
+    order = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
     labels = likelihood.labels_of(y[order])
-    sample = mean_pairs.draw(model, x[order], FEW_SAMPLES, generator)
-    unit = average_covariance(kernel, sample.points) / kernel.variance.item()
+    noise = shared_noise(model, len(order), num_samples, generator=generator)
+    points = model.sample_orbit_at(x[order], noise).points
+    unit = average_covariance(kernel, points) / kernel.variance.item()
     unit.diagonal().add_(JITTER * unit.diagonal().mean())
-    best, highest = VARIANCES[0], float("-inf")
-    for variance in VARIANCES:
-        score = left_out_score(likelihood, variance * unit, labels)
-        if score <= highest:
+    best, highest = VARIANCES[0], left_out_scores(likelihood, VARIANCES[0] * unit, labels)
+    for variance in VARIANCES[1:]:
+        scores = left_out_scores(likelihood, variance * unit, labels)
+        gain = scores - highest
+        if gain.mean() <= gain.std() / math.sqrt(len(gain)):
             break
-        best, highest = variance, score
+        best, highest = variance, scores
     kernel.variance = best
 
 
 @torch.no_grad()
-def left_out_score(
+def left_out_scores(
     likelihood: LocalLikelihood, covariance: Float[Tensor, "N N"], labels: Int[Tensor, "N"]
-) -> float:
-    """Mean log probability of each label, given those of the other parts."""
-    places, total = torch.arange(len(labels), device=labels.device), 0.0
+) -> Float[Tensor, "N"]:
+    """log probability of each label, given those of the other parts."""
+    places = torch.arange(len(labels), device=labels.device)
+    scores = torch.empty(len(labels), dtype=torch.float64, device=labels.device)
     for part in range(NUM_PARTS):
         out = places % NUM_PARTS == part
         chances = likelihood.class_probabilities(predicted(likelihood, covariance, labels, out))
-        own = chances[torch.arange(len(chances)), labels[out]]
-        total += own.clamp(min=torch.finfo(own.dtype).tiny).log().sum().item()
-    return total / len(labels)
+        own = chances.gather(1, labels[out].unsqueeze(1)).squeeze(1)
+        scores[out] = own.clamp(min=torch.finfo(own.dtype).tiny).log()
+    return scores
 
 
 def predicted(

@@ -117,7 +117,7 @@ class Run:
         if isinstance(model.likelihood, Gaussian):
             data = x, self.examples.y, self.examples.num_data
             nothing = evidence_of_nothing(model.likelihood, *data)
-            if value <= nothing + 1:
+            if value + 2 * error <= nothing + 1:
                 callback.warned(
                     f"nothing was learned: the evidence, {value:.1f} nats, is no more than the "
                     f"{nothing:.1f} nats of a constant; look for shuffled labels, inputs without "
@@ -161,10 +161,7 @@ class Run:
             calibrate(solved, self.examples, others, generator=self.generator)
         model = solved.model
         del solved, weighed  # and their M×M matrices
-        if self.plan.mean_samples:
-            assert isinstance(self.examples, Resident)
-            draws = {"num_samples": self.plan.mean_samples, "generator": self.generator}
-            model.mean_basis = mean_of_all(model, self.examples, **draws)
+        self._take_mean_of_all(model, self.examples)
         return model, value, error
 
     def _solve_local(self, model: InvariantGP, order: Tensor) -> tuple[InvariantGP, float, float]:
@@ -175,7 +172,16 @@ class Run:
             model, self.examples, order[: self.plan.num_points], **draws
         )
         shared = {"generator": self.generator, "group": self.group}
-        return model, *evidence(model, prior.factor, examples, **shared)
+        value, error = evidence(model, prior.factor, examples, **shared)
+        self._take_mean_of_all(model, examples)
+        return model, value, error
+
+    def _take_mean_of_all(self, model: InvariantGP, examples: Examples) -> None:
+        """A variable for every datum, if the plan has points for it."""
+        if self.plan.mean_samples:
+            assert isinstance(examples, Resident)
+            draws = {"num_samples": self.plan.mean_samples, "generator": self.generator}
+            model.mean_basis = mean_of_all(model, examples, **draws)
 
     @property
     def chosen(self) -> InvariantGP:

@@ -4,9 +4,12 @@ Few inducing variables make smooth functions, wide ranges and much noise look be
 are: stage one, which can afford few, ends with all three too large. A subset needs none. Of n data
 with S orbit points each, f is n values of a Gaussian process with covariance
 
-    K_nm = mean_st k_g(φ(x_ns), φ(x_mt)),   K_nn = the mean over s ≠ t alone, which is unbiased,
+    K_nm = mean_st k_g(φ(x_ns), φ(x_mt)),
 
-and with K = U diag(λ) Uᵀ the evidence is closed form for every ratio r = v/σ² at once.
+and with K = U diag(λ) Uᵀ the evidence is closed form for every ratio r = v/σ² at once. The S draws
+are the same for all data: then K is the covariance of an f that is averaged over S transformations,
+smooth in x. With draws of its own each datum would have a little noise of its own in K, for which
+the evidence would rather have narrow ranges.
 """
 
 import functools
@@ -18,27 +21,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.features import Projection
-from orbitgp.kernels import RBF, Kernel, covariance
+from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
-from orbitgp.model import InvariantGP, unbiased_pairs
+from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.inducing import average_covariance
-from orbitgp.ustatistics import pair_mean
-from orbitgp.values import OrbitSample, PairWeights
 
-NUM_DATA = 1000
-NUM_SAMPLES = 48
-"""Orbit points of each datum: the noise of few makes narrow ranges look better than they are."""
+NUM_DATA, NUM_POINTS = 3000, 48_000
+"""Data of a subset, and the orbit points of all of them together."""
 
-MANY = (4000, 12)
-"""The same two where data are more than ENOUGH: many are worth narrower ranges than a thousand, and
-their posterior can afford few points of each orbit."""
+FEW = (1000, 16_000)
+"""The same where the kernel is slow."""
 
-ENOUGH = 20_000
-
-FEW_SAMPLES = 16
-"""The same where the kernel is slow, or data are so few that nothing is worth the wait."""
+NUM_SAMPLES = (16, 48)
+"""Orbit points of one datum, at least and at most."""
 
 MANY_DATA = 250
 
@@ -71,24 +68,29 @@ class Scales:
 
 @torch.no_grad()
 def settle(
-    model: InvariantGP, x: Tensor, y: Tensor, *, max_ratio: float, generator: torch.Generator
+    model: InvariantGP,
+    x: Tensor,
+    y: Tensor,
+    *,
+    max_ratio: float,
+    generator: torch.Generator,
+    with_ranges: bool = True,
 ) -> None:
     """Take the lengthscale, width of ranges, variance and noise with the most evidence.
 
     One after the other, on the same data and draws in each trial, so that trials differ by the
-    scales alone. The ranges keep their proportions.
+    scales alone. The ranges keep their proportions, or all else is settled for them as they are.
     """
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
     assert isinstance(likelihood, Gaussian)
-    ways = WAYS if len(x) > 2 * NUM_DATA else (*WAYS[:3], WIDER, *WAYS[3:])
     dense = kernel.coarse and len(x) >= MANY_DATA
-    num_data, num_samples = _sizes(len(x), dense)
+    num_data, num_samples = subset_sizes(len(x), dense=dense)
+    widen = dense and len(x) <= 2 * num_data
+    ways = (*WAYS[:3], WIDER, *WAYS[3:]) if widen else WAYS
     order = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
     x, targets = x[order], likelihood.quadratic_bound(x[order], y[order]).targets
-    weigh = unbiased_pairs(num_samples // 2)
-    draws = {"generator": generator, "group_size": num_samples // 2}
-    noise = model.orbit_noise(len(x), num_samples, **draws)
+    noise = shared_noise(model, len(x), num_samples, generator=generator)
     length, ranges = kernel.lengthscale.detach().clone(), _learned_ranges(model.orbit)
     widths = [part.widths.detach().clone() for part in ranges]
 
@@ -98,21 +100,20 @@ def settle(
             part.assign_widths(width * STEP ** place[1])
 
     @functools.lru_cache(maxsize=1)
-    def sample(_: int) -> OrbitSample:
-        found = model.sample_orbit_at(x, noise)
+    def sample(_: int) -> Float[Tensor, "N S D"]:
+        points = model.sample_orbit_at(x, noise).points
         if not dense:
-            return found
-        some, left_out = found.points[:, :4].flatten(0, 1), MAX_LEFT_OUT * length.square().item()
-        return found.map(Projection.of(some, left_out))
+            return points
+        some, left_out = points[:, :4].flatten(0, 1), MAX_LEFT_OUT * length.square().item()
+        return Projection.of(some, left_out)(points)
 
     def trial(place: tuple[int, int]) -> Scales:
         assign(place)
-        points = sample(place[1])
-        prior = unbiased_covariance(kernel, points, weigh(points)) / kernel.variance.item()
+        prior = average_covariance(kernel, sample(place[1])) / kernel.variance.item()
         return best_scales(prior, targets, max_ratio)
 
     place, best = (0, 0), trial((0, 0))
-    for way in ways if ranges else ways[:2]:
+    for way in ways if ranges and with_ranges else ways[:2]:
         for _ in range(MAX_POWER):
             other = (place[0] + way[0], place[1] + way[1])
             found = trial(other)
@@ -129,8 +130,8 @@ def best_scales(
 ) -> Scales:
     """The best v and σ² for f ~ N(0, v K), y = f + noise, with v/σ² ≤ max_ratio.
 
-    With r = v/σ², p = Uᵀy and K = U diag(λ) Uᵀ, of which an estimate may have some λ < 0, taken for
-    0: the best noise is σ² = mean p²/(1 + rλ), and the evidence
+    With r = v/σ², p = Uᵀy and K = U diag(λ) Uᵀ, where rounding may leave some λ < 0, taken for 0:
+    the best noise is σ² = mean p²/(1 + rλ), and the evidence
 
         −½ NC (log 2πσ² + 1) − ½ C Σ log(1 + rλ).
     """
@@ -149,21 +150,21 @@ def best_scales(
     return max((at(ratio) for ratio in allowed), key=lambda scales: scales.evidence)
 
 
-def unbiased_covariance(
-    kernel: Kernel, sample: OrbitSample, weights: PairWeights
-) -> Float[Tensor, "N N"]:
-    """K_nm = mean_st k_g(x_ns, x_mt), and K_nn by the weights of its pairs, in float64."""
-    averages = average_covariance(kernel, sample.points)
-    own = covariance(kernel, sample.points, sample.points)
-    averages.diagonal().copy_(pair_mean(own, weights))
-    return averages
+def shared_noise(
+    model: InvariantGP, num_inputs: int, num_samples: int, *, generator: torch.Generator
+) -> Float[Tensor, "N S K"] | None:
+    """Noise for the same S draws of every orbit; None where a whole finite orbit needs no draws."""
+    draws = {"generator": generator, "group_size": num_samples}
+    noise = model.orbit_noise(1, num_samples, **draws)
+    return None if noise is None else noise.expand(num_inputs, -1, -1)
 
 
-def _sizes(num_data: int, dense: bool) -> tuple[int, int]:
+def subset_sizes(num_data: int, *, dense: bool) -> tuple[int, int]:
     """How many data make a subset, and how many points of the orbit of each."""
-    if not dense:
-        return NUM_DATA, FEW_SAMPLES
-    return MANY if num_data > ENOUGH else (NUM_DATA, NUM_SAMPLES)
+    most, total = (NUM_DATA, NUM_POINTS) if dense else FEW
+    size = min(most, num_data)
+    fewest, largest = NUM_SAMPLES
+    return size, min(max(total // size, fewest), largest)
 
 
 def _learned_ranges(orbit: Orbit) -> list[UniformRange]:

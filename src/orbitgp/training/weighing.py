@@ -16,8 +16,12 @@ from orbitgp.training.passes import Chunk, Examples, Resident, check_coverage, c
 from orbitgp.ustatistics import pair_mean_of_products
 from orbitgp.values import WhitenedGaussian
 
-GROUP_SIZE = 2
-"""Orbit samples of each input in each of two groups, in each of two independent estimates."""
+GROUP_SIZES = (2, 8)
+"""Orbit samples of each input in each of two groups, in each of two independent estimates: at
+least, and at most, where data are few and each counts for much."""
+
+NUM_SAMPLES = 16_000
+"""What the groups of all inputs should come to."""
 
 SPREAD_SAMPLES = 8
 
@@ -28,6 +32,12 @@ class Estimate:
 
     value: float
     error: float
+
+
+def group_size(num_data: int) -> int:
+    """Samples to a group, more where data are few."""
+    fewest, most = GROUP_SIZES
+    return min(max(NUM_SAMPLES // num_data, fewest), most)
 
 
 @torch.no_grad()
@@ -45,11 +55,12 @@ def earned_by_mean(
     Var[(a + b)/2] = E[(a − b)²]/4, added up over independent inputs. It costs no M² for a datum.
     """
     alpha = torch.linalg.solve_triangular(prior_factor.mT, q.mean, upper=True)
-    whole = model.orbit.size <= 2 * GROUP_SIZE  # leaves nothing to repeat
+    size = group_size(examples.num_data)
+    whole = model.orbit.size <= 2 * size  # leaves nothing to repeat
     sums = torch.zeros(3, dtype=torch.float64)
     for chunk in examples.chunks(group.rank, group.size):
-        first = _earned(model, chunk, alpha, seeds[0])
-        second = first if whole else _earned(model, chunk, alpha, seeds[1])
+        first = _earned(model, chunk, alpha, size, seeds[0])
+        second = first if whole else _earned(model, chunk, alpha, size, seeds[1])
         terms = ((first + second).sum() / 2, (first - second).square().sum(), len(first))
         sums += torch.tensor([float(term) for term in terms], dtype=torch.float64)
     group.add_(sums)
@@ -91,10 +102,10 @@ def cost_of_variance(
 
 
 def _earned(
-    model: InvariantGP, chunk: Chunk, alpha: Float[Tensor, "M C"], seed: int
+    model: InvariantGP, chunk: Chunk, alpha: Float[Tensor, "M C"], size: int, seed: int
 ) -> Float[Tensor, "N"]:
     keyed = [(chunk.x, chunk.y, chunk_generator(seed, chunk.number))]
-    draws = {"num_samples": 2 * GROUP_SIZE, "weigh": unbiased_pairs(GROUP_SIZE)}
+    draws = {"num_samples": 2 * size, "weigh": unbiased_pairs(size)}
     values = []
     for covariances, bound in stream_covariances(model, keyed, **draws):
         means, weights = covariances.groups @ alpha, covariances.weights

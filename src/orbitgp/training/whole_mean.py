@@ -5,6 +5,9 @@ of a process that was fitted to all of them is k̄(x)·a with (K + σ²I) a = y.
 memory where N is some ten thousands. Some columns make the preconditioner (Rudi et al. 2017)
 
     P = K_nm K_mm⁻¹ K_mn + σ²I,    P⁻¹ = (I − K_nm (σ²K_mm + K_mn K_nm)⁻¹ K_mn) / σ².
+
+For softmax the mean is the mode, f = K a with a = ∇ log p(y | f); Böhning's bound makes of it the
+same equations with σ² = 1/λ = 2, again and again. The same P serves them all.
 """
 
 import itertools
@@ -12,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.kernels import Kernel, slices
-from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import add_jitter, cholesky
 from orbitgp.posterior.inducing import sums_with_u
@@ -33,6 +36,9 @@ BLOCK = 2048
 NUM_COLUMNS = 3000
 MAX_ROUNDS = 60
 USUAL_ROUNDS = 15
+"""For codes; MODE_ROUNDS for softmax."""
+
+MODE_ROUNDS = 40
 TOLERANCE = 0.03
 """What may remain of |y|: predictions rest long before equations are solved."""
 
@@ -42,11 +48,23 @@ GIVEN_UP = 0.5
 ROUND = 2.6e-9
 """Seconds of one thread for an entry of K in a round."""
 
+REST = 0.01
+"""Root mean square change of a log-odds at which the rounds for softmax end."""
+
+NUM_POWERS = 6
+SPARE = 1.1
+
 Operator = Callable[[Float[Tensor, "N C"]], Float[Tensor, "N C"]]
 
 
 def affordable_samples(
-    num_data: int, num_features: int, *, orbit_size: float, seconds: float, memory: float
+    num_data: int,
+    num_features: int,
+    *,
+    orbit_size: float,
+    seconds: float,
+    memory: float,
+    num_rounds: int = USUAL_ROUNDS,
 ) -> tuple[int, float]:
     """The most orbit points of each datum that fit into the budget, and their seconds.
 
@@ -58,7 +76,7 @@ def affordable_samples(
         count = int(min(wanted, orbit_size))
         kernel = count**2 * (1 / ENTRIES + 2 * num_features / FLOPS["kernel"])
         solve = num_data * columns**2 / FLOPS["float64"]
-        total = (entries * (kernel + USUAL_ROUNDS * ROUND) + solve) / threads
+        total = (entries * (kernel + num_rounds * ROUND) + solve) / threads
         if total <= seconds and 4 * entries <= memory:
             return count, total
     return 0, 0.0
@@ -85,18 +103,21 @@ def mean_of_all(
 ) -> MeanBasis | None:
     """a, and the orbit points that it belongs to; none where no a was found."""
     x, y, likelihood = examples.x, examples.y, model.likelihood
-    assert isinstance(likelihood, Gaussian)
     draws = {"num_averaged": num_samples, "generator": generator}
     points = torch.cat([orbit_points(model, part, **draws) for part in x.split(CHUNK)])
-    targets = likelihood.quadratic_bound(x, y).targets
-    noise = likelihood.noise.mean().item()
+    bound = likelihood.quadratic_bound(x, y)
+    noise = 1 / bound.precision.mean().item()
     matrix = half_covariance(model.kernel, points)
     order = torch.randperm(len(x), generator=generator)[:NUM_COLUMNS].to(x.device)
     columns = points[order]
     parts = [averages(model.kernel, part, columns) for part in points.split(BLOCK)]
     precondition = preconditioner(torch.cat(parts), order, noise)
+    if isinstance(likelihood, Softmax):
+        start = precondition(bound.targets)
+        labels = likelihood.labels_of(y)
+        return MeanBasis(points, likeliest(likelihood, labels, matrix, precondition, start))
     weights, remains = conjugate_gradients(
-        lambda v: (matrix @ v).add_(v, alpha=noise), targets, precondition
+        lambda v: (matrix @ v).add_(v, alpha=noise), bound.targets, precondition
     )
     return MeanBasis(points, weights) if remains <= GIVEN_UP else None
 
@@ -156,6 +177,55 @@ def conjugate_gradients(
         before, slope = slope, _inner(residual, ahead)
         direction = ahead + slope / before * direction
     return best[1], best[0]
+
+
+def likeliest(
+    likelihood: Softmax,
+    labels: Int[Tensor, "N"],
+    matrix: HalfMatrix,
+    precondition: Operator,
+    start: Float[Tensor, "N C"],
+) -> Float[Tensor, "N C"]:
+    """The a with the highest log p(y | f = K a) − ½ aᵀK a.
+
+    Its slope in f is ∇ log p − a, and its curvature at most that of Böhning's bound, so a step of
+    (K + 2I)⁻¹ 2 (∇ log p − a) climbs; P is smaller than K + 2I by at most the factor ρ, which makes
+    steps of P⁻¹/ρ safe. Nesterov's way, begun anew where it would turn back.
+    """
+    length = 2 / largest_ratio(matrix, precondition, start)
+    a, f = start, matrix @ start
+    ahead, local, speed = a, f, 1.0
+    best = _log_joint(likelihood, labels, a, f), a
+    for _ in range(MAX_ROUNDS):
+        bound = likelihood.bound_at(labels, local)
+        slope = bound.linear - bound.precision * local - ahead
+        before, a = (a, f), ahead + length * precondition(slope)
+        f = matrix @ a
+        best = max(best, (_log_joint(likelihood, labels, a, f), a), key=lambda pair: pair[0])
+        step = f - before[1]
+        if step.square().mean().sqrt() < REST:
+            break
+        turns_back = ((local - f) * step).sum() > 0
+        faster = 1.0 if turns_back else (1 + (1 + 4 * speed**2) ** 0.5) / 2
+        momentum = 0.0 if turns_back else (speed - 1) / faster
+        ahead, local, speed = a + momentum * (a - before[0]), f + momentum * step, faster
+    return best[1]
+
+
+def largest_ratio(matrix: HalfMatrix, precondition: Operator, start: Float[Tensor, "N C"]) -> float:
+    """ρ, the largest eigenvalue of P⁻¹(K + 2I), by some powers of it, with a little to spare."""
+    columns, ratio = start / start.norm(), 1.0
+    for _ in range(NUM_POWERS):
+        columns = precondition((matrix @ columns).add_(columns, alpha=2.0))
+        ratio = columns.norm().item()
+        columns = columns / ratio
+    return SPARE * max(ratio, 1.0)
+
+
+def _log_joint(likelihood: Softmax, labels: Tensor, a: Tensor, f: Tensor) -> float:
+    """Σ log p(y | f) − ½ aᵀf."""
+    own = likelihood.log_probabilities(f).gather(1, labels.unsqueeze(1)).sum()
+    return (own - 0.5 * (a * f).sum()).item()
 
 
 def _inner(a: Float[Tensor, "N C"], b: Float[Tensor, "N C"]) -> Float[Tensor, "C"]:
