@@ -44,6 +44,17 @@ def result(path):
     return json.loads((ROOT / path).read_text())
 
 
+def test_digits_are_the_recorded_ones():
+    names = (
+        "pixels-affine-60000-0",
+        "oriented-affine+local-60000-0",
+        "oriented-affine+local-1000-0",
+    )
+    errors = [result(f"experiments/results/mnist-{name}.json")["test_error"] for name in names]
+    said = re.search(r"On MNIST's 60,000 digits.*?validation", README, re.DOTALL).group(0)
+    assert re.findall(r"([\d.]+) %", said.replace("1.35 %", "")) == [f"{e:.2f}" for e in errors]
+
+
 def test_figures_are_the_recorded_ones():
     step, solve = (result(f"benchmarks/results/{name}.json") for name in ("step", "solve"))
     ratios = re.findall(r"([\d.]+) × (?:the bare|a GPyTorch)", README)

@@ -117,14 +117,20 @@ def accelerated(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: f
         step = mean - before
         if _small(step) or number == MAX_ROUNDS:
             break
-        turns_back = ((local - mean) * step).sum() > 0
-        faster = 1.0 if turns_back else (1 + (1 + 4 * speed**2) ** 0.5) / 2
-        local = mean if turns_back else mean + (speed - 1) / faster * step
-        before, speed = mean, faster
+        speed, momentum = quickened(speed, turns_back=bool(((local - mean) * step).sum() > 0))
+        local, before = mean + momentum * step, mean
     left = _unexplained(rows.some(NUM_VARIANCES), prior)
     narrowing = _narrowing(left, bound.precision[: len(left)])
     q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
     return FixedPoint(q, mean, number)
+
+
+def quickened(speed: float, *, turns_back: bool) -> tuple[float, float]:
+    """Nesterov's next speed, and the part of the last step that the next one begins with."""
+    if turns_back:
+        return 1.0, 0.0
+    faster = (1 + (1 + 4 * speed**2) ** 0.5) / 2
+    return faster, (speed - 1) / faster
 
 
 def alternating(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: float) -> FixedPoint:

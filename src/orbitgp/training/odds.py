@@ -24,6 +24,8 @@ from orbitgp.values import Prediction
 VARIANCES = tuple(4.0**k for k in range(7))
 NUM_PARTS = 4
 JITTER = 1e-6
+NEGLIGIBLE = 0.02
+"""Nats a datum that are not worth a looser bound."""
 
 
 @torch.no_grad()
@@ -32,7 +34,8 @@ def settle_variance(
 ) -> None:
     """Take the variance under which left-out labels are likeliest.
 
-    A larger one, whose bound is looser, only if it is better by more than its standard error.
+    A larger one, whose bound is looser, only if it is clearly better: a hundred times the variance
+    and a predictive variance that grows with it may say nearly the same of every label.
     """
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
@@ -48,7 +51,7 @@ def settle_variance(
     for variance in VARIANCES[1:]:
         scores = left_out_scores(likelihood, variance * unit, labels)
         gain = scores - highest
-        if gain.mean() <= gain.std() / math.sqrt(len(gain)):
+        if gain.mean() <= max(gain.std() / math.sqrt(len(gain)), NEGLIGIBLE):
             break
         best, highest = variance, scores
     kernel.variance = best

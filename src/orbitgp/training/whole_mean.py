@@ -24,6 +24,7 @@ from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import add_jitter, cholesky
 from orbitgp.posterior.inducing import sums_with_u
 from orbitgp.posterior.mean_basis import MeanBasis
+from orbitgp.training.fixed_point import quickened
 from orbitgp.training.passes import CHUNK, Resident
 from orbitgp.training.solving import ENTRIES, FLOPS
 from orbitgp.training.starts import JITTER, orbit_points
@@ -205,10 +206,8 @@ def likeliest(
         step = f - before[1]
         if step.square().mean().sqrt() < REST:
             break
-        turns_back = ((local - f) * step).sum() > 0
-        faster = 1.0 if turns_back else (1 + (1 + 4 * speed**2) ** 0.5) / 2
-        momentum = 0.0 if turns_back else (speed - 1) / faster
-        ahead, local, speed = a + momentum * (a - before[0]), f + momentum * step, faster
+        speed, momentum = quickened(speed, turns_back=bool(((local - f) * step).sum() > 0))
+        ahead, local = a + momentum * (a - before[0]), f + momentum * step
     return best[1]
 
 
