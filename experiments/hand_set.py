@@ -9,11 +9,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.mnist import feature_map, subset
+from experiments.mnist import feature_map, scored, subset
 from experiments.record import RESULTS, record
 from orbitgp import Affine, InvariantGPClassifier, Orbit
 from orbitgp.data.named import load_named
-from orbitgp.scores import evaluate
 
 NUM_POINTS = 4000
 HAND_SET = {
@@ -44,14 +43,7 @@ def run(orbit: str | Orbit, features: str, num_data: int, seed: int) -> dict[str
         random_state=seed,
         verbose=True,
     ).fit(*subset(data, num_data, seed))
-    metrics = evaluate(model, data.x_test, data.y_test).metrics
-    return {
-        "test_error": round(100 * metrics["error"], 2),
-        "test_nll": round(metrics["nll"], 4),
-        "elbo": round(model.evidence_, 1),
-        "elbo_standard_error": round(model.evidence_error_, 1),
-        "ranges": model.orbit_.describe(),
-    }
+    return {**scored(model, data.x_test, data.y_test), "ranges": model.orbit_.describe()}
 
 
 def main() -> None:

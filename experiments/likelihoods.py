@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.mnist import subset
+from experiments.mnist import scored, subset
 from experiments.record import RESULTS, record
 from orbitgp import RBF, InvariantGPClassifier
 from orbitgp.data.named import load_named
-from orbitgp.scores import evaluate
 
 PAIRS = {"usps-3-5": ("usps", (3, 5)), "fashion-shirt-coat": ("fashion-mnist", (6, 4))}
 MANY = ("gaussian", "softmax", "stick-breaking")
@@ -50,14 +49,10 @@ def run(split: Split, likelihood: str, budget: float, seed: int) -> dict[str, An
         "affine", likelihood=likelihood, budget_seconds=budget, random_state=seed, verbose=True
     ).fit(x, y)
     seconds = time.monotonic() - start
-    metrics, kernel = evaluate(model, x_test, y_test).metrics, model.model_.kernel
+    kernel = model.model_.kernel
     assert isinstance(kernel, RBF)
     return {
-        "test_error": round(100 * metrics["error"], 2),
-        "test_nll": round(metrics["nll"], 4),
-        "test_ece": round(metrics["ece"], 4),
-        "elbo": round(model.evidence_, 1),
-        "elbo_standard_error": round(model.evidence_error_, 1),
+        **scored(model, x_test, y_test),
         "seconds": round(seconds, 1),
         "num_inducing": len(model.model_.posterior.points),
         "kernel_variance": round(kernel.variance.item(), 3),

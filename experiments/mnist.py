@@ -50,6 +50,18 @@ def feature_map(features: str) -> OrientedEnergy | None:
     return OrientedEnergy() if features == "oriented" else None
 
 
+def scored(model: InvariantGPClassifier, x: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Test error in percent, NLL, ECE, and the evidence with its standard error."""
+    metrics = evaluate(model, x, y).metrics
+    return {
+        "test_error": round(100 * metrics["error"], 2),
+        "test_nll": round(metrics["nll"], 4),
+        "test_ece": round(metrics["ece"], 4),
+        "elbo": round(model.evidence_, 1),
+        "elbo_standard_error": round(model.evidence_error_, 1),
+    }
+
+
 def subset(data: LabelledData, num_data: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """So many training images, drawn without replacement; all of them in their order."""
     if num_data >= len(data.x):
@@ -77,16 +89,11 @@ def run(
     ).fit(x, y)
     seconds = clock.seconds()
     points, basis = model.model_.posterior.points, model.model_.mean_basis
-    result = evaluate(model, data.x_test, data.y_test)
     return {
         "orbit": orbit,
         "features": features,
         "num_data": len(x),
-        "test_error": round(100 * result.metrics["error"], 2),
-        "test_nll": round(result.metrics["nll"], 4),
-        "test_ece": round(result.metrics["ece"], 4),
-        "elbo": round(model.evidence_, 1),
-        "elbo_standard_error": round(model.evidence_error_, 1),
+        **scored(model, data.x_test, data.y_test),
         "learned": model.orbit_.describe(),
         "ranges": {name: list(ends) for name, ends in model.orbit_.learned_ranges().items()},
         "seconds": seconds,

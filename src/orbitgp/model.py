@@ -137,12 +137,17 @@ class InvariantGP(nn.Module):
         return self.orbit.noise(num_inputs, num_samples, **draws)
 
     def sample_orbit_at(
-        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"] | None
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"] | None
     ) -> OrbitSample:
-        """φ(x_a) for the draws that this noise leads to; for all of a finite orbit if None."""
+        """φ(x_a) for the draws that this noise leads to; for all of a finite orbit if None.
+
+        Noise of one row (R = 1) makes the same draws for every input.
+        """
         if noise is None:
             assert isinstance(self.orbit, FiniteOrbit)
             return self.orbit.enumerate(x).map(self.features)
+        if len(noise) == 1:
+            noise = noise.expand(len(x), -1, -1)
         return self.orbit.at(x, noise).map(self.features)
 
     def features(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:

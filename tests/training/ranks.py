@@ -102,9 +102,8 @@ def fitted(folder):
         if len(calls) <= 5:  # two screenings of two each, and one more
             keep(checkpoint, run)
 
-    few = mock.patch.object(
-        subsets, "NUM_SAMPLES", (8, 8)
-    )  # the time of dense orbits proves nothing
+    # the time of dense orbits proves nothing
+    few = mock.patch.object(subsets, "NUM_SAMPLES", (8, 8))
     with mock.patch.object(FileCheckpoint, "keep", keep_at_first), few:
         run = InvariantGPClassifier("affine", run=folder, **parameters).fit(images, labels)
     assert len(calls) > 5 or not fresh

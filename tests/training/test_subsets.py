@@ -8,7 +8,7 @@ from orbitgp import RBF, Affine, CyclicShifts, Gaussian, InducingPosterior, Inva
 from orbitgp.kernels import covariance
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training import subsets
-from orbitgp.training.subsets import best_scales, settle, shared_noise
+from orbitgp.training.subsets import best_scales, settle
 from tests.conftest import assert_close
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -40,11 +40,14 @@ def test_all_inputs_share_their_draws_and_none_where_orbits_are_whole(generator)
         parts = {"kernel": RBF(), "posterior": InducingPosterior(points, 1)}
         return InvariantGP(orbit=orbit, likelihood=Gaussian(0.1), **parts)
 
-    assert shared_noise(model(CyclicShifts(4)), 3, 4, generator=generator) is None
-    noise = shared_noise(model(Affine(-0.3, 0.3)), 3, 5, generator=generator)
-    assert noise.shape == (3, 5, 6)
-    assert_close(noise[1:], noise[:1].expand(2, -1, -1))
+    assert model(CyclicShifts(4)).orbit_noise(1, 4, generator=generator) is None
+    turned, x = model(Affine(-0.3, 0.3)), torch.randn(3, 4, 4, generator=generator)
+    noise = turned.orbit_noise(1, 5, generator=generator, group_size=5)
+    assert noise.shape == (1, 5, 6)
     assert len(noise[0].unique(dim=0)) == 5
+    shared = turned.sample_orbit_at(x, noise).points
+    each = [turned.sample_orbit_at(image.unsqueeze(0), noise).points for image in x]
+    assert_close(shared.detach(), torch.cat(each).detach())
 
 
 def test_scales_settle_where_the_data_came_from(generator, monkeypatch):

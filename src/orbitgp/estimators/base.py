@@ -308,10 +308,7 @@ class InvariantGPEstimator(BaseEstimator):
     def _samples(self, x: Tensor) -> Iterator[OrbitSample]:
         for batch in x.split(PREDICTION_BATCH):
             with torch.no_grad():
-                noise = self.prediction_noise_
-                if noise is not None:
-                    noise = noise.expand(len(batch), -1, -1)
-                yield self.model_.sample_orbit_at(batch, noise)
+                yield self.model_.sample_orbit_at(batch, self.prediction_noise_)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and under it what was learned."""

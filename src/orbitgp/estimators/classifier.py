@@ -1,6 +1,7 @@
 """InvariantGPClassifier."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,20 +145,18 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             raise InputError(f"likelihood must be one of {', '.join(LIKELIHOODS)}; got {kind!r}")
         if kind == "auto":
             kind = AUTO
-        codes = OneHotGaussian(num_classes, noise=0.05)
+        codes = Task(OneHotGaussian(num_classes, noise=0.05), num_classes, 0.2, MAX_RATIO, largest)
         if kind == "gaussian":
             # a stream is never held, even where its sample is all of it
-            rounds = USUAL_ROUNDS if whole is None else 0
-            return Task(codes, num_classes, 0.2, MAX_RATIO, largest, mean_rounds=rounds)
+            return replace(codes, mean_rounds=USUAL_ROUNDS if whole is None else 0)
         if whole is not None:
             raise InputError(
                 f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
             )
         final = local_likelihood(kind, num_classes)
-        sizes: dict[str, Any] = {"num_grams": ROUNDS * final.num_outputs}
         if isinstance(final, Softmax):
-            sizes = {"mean_rounds": MODE_ROUNDS}
-        return Task(codes, num_classes, 0.2, MAX_RATIO, largest, final=final, **sizes)
+            return replace(codes, final=final, mean_rounds=MODE_ROUNDS)
+        return replace(codes, final=final, num_grams=ROUNDS * final.num_outputs)
 
     def _codes(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""

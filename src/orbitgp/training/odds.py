@@ -18,7 +18,7 @@ from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import cholesky, solve_rows
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training.fixed_point import Prior, Rows, fixed_point
-from orbitgp.training.subsets import shared_noise, subset_sizes
+from orbitgp.training.subsets import subset_sizes
 from orbitgp.values import Prediction
 
 VARIANCES = tuple(4.0**k for k in range(7))
@@ -43,7 +43,7 @@ def settle_variance(
     num_data, num_samples = subset_sizes(len(x), dense=False)
     order = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
     labels = likelihood.labels_of(y[order])
-    noise = shared_noise(model, len(order), num_samples, generator=generator)
+    noise = model.orbit_noise(1, num_samples, generator=generator, group_size=num_samples)
     points = model.sample_orbit_at(x[order], noise).points
     unit = average_covariance(kernel, points) / kernel.variance.item()
     unit.diagonal().add_(JITTER * unit.diagonal().mean())

@@ -27,6 +27,12 @@ CHUNK = 512
 """Rows of a chunk of data in memory."""
 
 
+def portion(total: int, count: int, ends: tuple[int, int]) -> int:
+    """What each of so many gets of the total, within these ends."""
+    fewest, most = ends
+    return min(max(total // count, fewest), most)
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Some of the data, with a number that no other chunk of the pass has."""

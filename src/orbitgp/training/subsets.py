@@ -27,6 +27,7 @@ from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.inducing import average_covariance
+from orbitgp.training.passes import portion
 
 NUM_DATA, NUM_POINTS = 3000, 48_000
 """Data of a subset, and the orbit points of all of them together."""
@@ -90,7 +91,8 @@ def settle(
     ways = (*WAYS[:3], WIDER, *WAYS[3:]) if widen else WAYS
     order = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
     x, targets = x[order], likelihood.quadratic_bound(x[order], y[order]).targets
-    noise = shared_noise(model, len(x), num_samples, generator=generator)
+    # one row of noise: the same draws for all
+    noise = model.orbit_noise(1, num_samples, generator=generator, group_size=num_samples)
     length, ranges = kernel.lengthscale.detach().clone(), _learned_ranges(model.orbit)
     widths = [part.widths.detach().clone() for part in ranges]
 
@@ -150,21 +152,11 @@ def best_scales(
     return max((at(ratio) for ratio in allowed), key=lambda scales: scales.evidence)
 
 
-def shared_noise(
-    model: InvariantGP, num_inputs: int, num_samples: int, *, generator: torch.Generator
-) -> Float[Tensor, "N S K"] | None:
-    """Noise for the same S draws of every orbit; None where a whole finite orbit needs no draws."""
-    draws = {"generator": generator, "group_size": num_samples}
-    noise = model.orbit_noise(1, num_samples, **draws)
-    return None if noise is None else noise.expand(num_inputs, -1, -1)
-
-
 def subset_sizes(num_data: int, *, dense: bool) -> tuple[int, int]:
     """How many data make a subset, and how many points of the orbit of each."""
     most, total = (NUM_DATA, NUM_POINTS) if dense else FEW
     size = min(most, num_data)
-    fewest, largest = NUM_SAMPLES
-    return size, min(max(total // size, fewest), largest)
+    return size, portion(total, size, NUM_SAMPLES)
 
 
 def _learned_ranges(orbit: Orbit) -> list[UniformRange]:

@@ -12,7 +12,14 @@ from orbitgp.objective import stream_covariances
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import moments
 from orbitgp.training.group import Group
-from orbitgp.training.passes import Chunk, Examples, Resident, check_coverage, chunk_generator
+from orbitgp.training.passes import (
+    Chunk,
+    Examples,
+    Resident,
+    check_coverage,
+    chunk_generator,
+    portion,
+)
 from orbitgp.ustatistics import pair_mean_of_products
 from orbitgp.values import WhitenedGaussian
 
@@ -34,12 +41,6 @@ class Estimate:
     error: float
 
 
-def group_size(num_data: int) -> int:
-    """Samples to a group, more where data are few."""
-    fewest, most = GROUP_SIZES
-    return min(max(NUM_SAMPLES // num_data, fewest), most)
-
-
 @torch.no_grad()
 def earned_by_mean(
     model: InvariantGP,
@@ -55,7 +56,7 @@ def earned_by_mean(
     Var[(a + b)/2] = E[(a − b)²]/4, added up over independent inputs. It costs no M² for a datum.
     """
     alpha = torch.linalg.solve_triangular(prior_factor.mT, q.mean, upper=True)
-    size = group_size(examples.num_data)
+    size = portion(NUM_SAMPLES, examples.num_data, GROUP_SIZES)
     whole = model.orbit.size <= 2 * size  # leaves nothing to repeat
     sums = torch.zeros(3, dtype=torch.float64)
     for chunk in examples.chunks(group.rank, group.size):

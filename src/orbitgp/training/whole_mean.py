@@ -113,13 +113,16 @@ def mean_of_all(
     columns = points[order]
     parts = [averages(model.kernel, part, columns) for part in points.split(BLOCK)]
     precondition = preconditioner(torch.cat(parts), order, noise)
+
+    def multiply(columns: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+        return (matrix @ columns).add_(columns, alpha=noise)
+
     if isinstance(likelihood, Softmax):
         start = precondition(bound.targets)
+        length = noise / largest_ratio(multiply, precondition, start)
         labels = likelihood.labels_of(y)
-        return MeanBasis(points, likeliest(likelihood, labels, matrix, precondition, start))
-    weights, remains = conjugate_gradients(
-        lambda v: (matrix @ v).add_(v, alpha=noise), bound.targets, precondition
-    )
+        return MeanBasis(points, likeliest(likelihood, labels, matrix, precondition, length, start))
+    weights, remains = conjugate_gradients(multiply, bound.targets, precondition)
     return MeanBasis(points, weights) if remains <= GIVEN_UP else None
 
 
@@ -185,15 +188,15 @@ def likeliest(
     labels: Int[Tensor, "N"],
     matrix: HalfMatrix,
     precondition: Operator,
+    length: float,
     start: Float[Tensor, "N C"],
 ) -> Float[Tensor, "N C"]:
     """The a with the highest log p(y | f = K a) − ½ aᵀK a.
 
     Its slope in f is ∇ log p − a, and its curvature at most that of Böhning's bound, so a step of
     (K + 2I)⁻¹ 2 (∇ log p − a) climbs; P is smaller than K + 2I by at most the factor ρ, which makes
-    steps of P⁻¹/ρ safe. Nesterov's way, begun anew where it would turn back.
+    steps of P⁻¹ `length`, 2/ρ, safe. Nesterov's way, begun anew where it would turn back.
     """
-    length = 2 / largest_ratio(matrix, precondition, start)
     a, f = start, matrix @ start
     ahead, local, speed = a, f, 1.0
     best = _log_joint(likelihood, labels, a, f), a
@@ -211,11 +214,11 @@ def likeliest(
     return best[1]
 
 
-def largest_ratio(matrix: HalfMatrix, precondition: Operator, start: Float[Tensor, "N C"]) -> float:
-    """ρ, the largest eigenvalue of P⁻¹(K + 2I), by some powers of it, with a little to spare."""
+def largest_ratio(multiply: Operator, precondition: Operator, start: Float[Tensor, "N C"]) -> float:
+    """ρ, the largest eigenvalue of P⁻¹(K + σ²I), by some powers of it, with a little to spare."""
     columns, ratio = start / start.norm(), 1.0
     for _ in range(NUM_POWERS):
-        columns = precondition((matrix @ columns).add_(columns, alpha=2.0))
+        columns = precondition(multiply(columns))
         ratio = columns.norm().item()
         columns = columns / ratio
     return SPARE * max(ratio, 1.0)
