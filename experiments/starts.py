@@ -19,7 +19,7 @@ from experiments.mnist import feature_map
 from experiments.record import RESULTS, record
 from orbitgp import RBF, Affine, Callback, OneHotGaussian, Orbit, TrainingSettings
 from orbitgp.data.named import load_named
-from orbitgp.estimators.base import STAGE_ONE_POINTS
+from orbitgp.estimators.sizes import STAGE_ONE_POINTS
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.loop import Training, train
 from orbitgp.training.run import SCREEN_STEPS

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from orbitgp.blueprints import model_config, model_from
+from orbitgp.blueprints.model import model_config, model_from
 from orbitgp.errors import FileError, InputError
 from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.estimators.archive import estimator_from, write_fitted

@@ -15,7 +15,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["orbitgp"]):
-    import orbitgp.blueprints
+    import orbitgp.blueprints.model
     import orbitgp.estimators.archive
     import orbitgp.files
     import orbitgp.sealed

@@ -28,7 +28,8 @@ from orbitgp import (
     UniformRange,
     compose,
 )
-from orbitgp.blueprints import GIVEN, orbit_config
+from orbitgp.blueprints.checks import GIVEN
+from orbitgp.blueprints.orbits import orbit_config
 from orbitgp.features import Standardize
 from orbitgp.orbits.compose import Composition, FiniteComposition
 from orbitgp.sealed import read_sealed, write_sealed

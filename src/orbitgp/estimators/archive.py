@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from orbitgp.blueprints import GIVEN, fill, model_config, model_from, orbit_from
+from orbitgp.blueprints.checks import GIVEN
+from orbitgp.blueprints.model import fill, model_config, model_from
+from orbitgp.blueprints.orbits import orbit_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.parameters import parameters_of
 from orbitgp.likelihoods.gaussian import OneHotGaussian

@@ -18,9 +18,9 @@ from orbitgp.errors import InputError
 from orbitgp.estimators.archive import read_fitted
 from orbitgp.estimators.display import learned_html
 from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
+from orbitgp.estimators.sizes import STAGE_ONE_POINTS, affordable_sizes
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.features import Standardize
-from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.callbacks import Callback, ProgressBar, Several
@@ -29,26 +29,8 @@ from orbitgp.training.group import Group
 from orbitgp.training.passes import Examples, Resident, Streamed
 from orbitgp.training.run import Outcome, Plan, Run
 from orbitgp.training.settings import TrainingSettings
-from orbitgp.training.solving import affordable_points, default_memory
 from orbitgp.training.starts import initial_model
-from orbitgp.training.subsets import MANY_DATA
-from orbitgp.training.whole_mean import affordable_samples
 from orbitgp.values import OrbitSample, Prediction
-
-STAGE_ONE_POINTS = 500
-NUM_AVERAGED = (64, 32, 16, 8, 4, 2, 1)
-MOST_AVERAGED = 16
-"""Where kernels are slow, or data very few."""
-
-USUAL_AVERAGED = 4
-ENOUGH_POINTS = 2000
-"""Rather fewer orbit points to an inducing variable than fewer variables than this."""
-
-MEAN_SHARE = 0.6
-"""Of the time budget, at most, for a mean with a variable for every datum."""
-
-USUAL_AXES = 256
-"""Features that a projection leaves of many, as a guess before anything is learned."""
 
 PREDICTION_SAMPLES = 32
 LARGEST_ENUMERATED = 64
@@ -191,7 +173,15 @@ class InvariantGPEstimator(BaseEstimator):
         ]
         # threads and memory may differ from one machine to the next: the first process decides
         num_points, num_averaged, mean_samples = group.from_first(
-            lambda: self._sizes(models[0], examples.num_data, len(x), task, group.size)
+            lambda: affordable_sizes(
+                models[0],
+                task,
+                num_data=examples.num_data,
+                num_resident=len(x),
+                num_processes=group.size,
+                seconds=float(self.budget_seconds),
+                num_inducing=None if self.num_inducing is None else int(self.num_inducing),
+            )
         )
         return Run(
             models,
@@ -201,56 +191,6 @@ class InvariantGPEstimator(BaseEstimator):
             generator=generator,
             group=group,
         )
-
-    def _sizes(
-        self, model: InvariantGP, num_data: int, num_resident: int, task: Task, processes: int
-    ) -> tuple[int, int, int]:
-        """M, the inducing variables of stage two, and J, the points that each is an average of.
-
-        More of J only where M has reached all data, less of it where M would be small. The third
-        number is J of a mean with a variable for every datum, 0 where that is not affordable.
-        """
-        largest = min(task.largest, num_resident)
-        images = model.posterior.points.dtype == torch.float32  # whose kernels are fast
-        dense = images and num_data >= MANY_DATA
-        most = min(model.orbit.size, NUM_AVERAGED[0] if dense else MOST_AVERAGED)
-        averaged = [count for count in NUM_AVERAGED if count <= most]
-        num_features = min(model.posterior.points.shape[1], USUAL_AXES)
-        alone = processes == 1 and num_resident == num_data and self.num_inducing is None
-        mean_samples, mean_seconds = 0, 0.0
-        if task.mean_rounds and alone and images and largest < num_data:
-            mean_samples, mean_seconds = affordable_samples(
-                num_data,
-                num_features,
-                orbit_size=model.orbit.size,
-                seconds=MEAN_SHARE * self.budget_seconds,
-                memory=2 * default_memory(),
-                num_rounds=task.mean_rounds,
-            )
-        sizes = {
-            count: affordable_points(
-                num_data,
-                num_features,
-                num_averaged=count,
-                seconds=self.budget_seconds - mean_seconds,
-                memory=default_memory(processes),
-                processes=processes,
-                num_grams=task.num_grams,
-            )
-            for count in averaged
-        }
-        # never fewer than stage one had, however many the data
-        sizes = {n: min(largest, max(size, STAGE_ONE_POINTS)) for n, size in sizes.items()}
-        wanted = largest
-        if self.num_inducing is not None:
-            wanted = min(int(self.num_inducing), num_resident)
-        enough = [
-            count
-            for count, size in sizes.items()
-            if size >= wanted or (count <= USUAL_AVERAGED and size >= ENOUGH_POINTS)
-        ]
-        count = enough[0] if enough else averaged[-1]
-        return (sizes[count] if self.num_inducing is None else wanted), count, mean_samples
 
     def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
         self.model_ = outcome.model

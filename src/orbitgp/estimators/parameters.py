@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from orbitgp.blueprints import orbit_config
+from orbitgp.blueprints.orbits import orbit_config
 from orbitgp.orbits.base import Orbit
 
 

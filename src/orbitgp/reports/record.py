@@ -8,7 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
-from orbitgp.blueprints import GIVEN, fill, orbit_from
+from orbitgp.blueprints.checks import GIVEN
+from orbitgp.blueprints.model import fill
+from orbitgp.blueprints.orbits import orbit_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.folder import read_examples, read_settings
 from orbitgp.files import ESTIMATORS

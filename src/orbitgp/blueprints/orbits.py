@@ -1,0 +1,148 @@
+"""Orbits, and the priors of their ranges."""
+
+import torch
+from torch import distributions
+
+from orbitgp.blueprints.checks import GIVEN, Config, Tensors, integer, refuse
+from orbitgp.orbits.affine import Affine, Rotation
+from orbitgp.orbits.base import Identity, Orbit
+from orbitgp.orbits.compose import Composition, FiniteComposition, compose
+from orbitgp.orbits.deformation import MAX_FREQUENCIES, LocalDeformation
+from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
+from orbitgp.orbits.intensity import Intensity
+from orbitgp.orbits.noise import GaussianNoise
+from orbitgp.orbits.ranges import UniformRange
+from orbitgp.sealed import within
+
+ORBITS = (
+    *(Identity, QuarterTurns, Mirror, CyclicShifts, PermutationGroup, SignFlips, GaussianNoise),
+    *(Affine, Rotation, Intensity, LocalDeformation, Composition, FiniteComposition),
+)
+MAX_PARTS = 8
+PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
+
+
+def orbit_config(orbit: Orbit) -> Config:
+    """The structure of an orbit."""
+    kind = type(orbit)
+    if kind not in ORBITS:  # a user's own class, even one derived from ours
+        return GIVEN
+    if isinstance(orbit, Composition | FiniteComposition):
+        parts = [orbit_config(part) for part in orbit.orbits if isinstance(part, Orbit)]
+        plain = len(parts) <= MAX_PARTS and all(
+            p["kind"] not in ("given", "compose") for p in parts
+        )
+        return {"kind": "compose", "parts": parts} if plain else GIVEN
+    if isinstance(orbit, Mirror):
+        return {"kind": "Mirror", "dim": orbit.dim}
+    if isinstance(orbit, CyclicShifts):
+        fields = {"length": orbit.length, "step": orbit.step, "dim": orbit.dim}
+        return {"kind": "CyclicShifts", **fields}
+    if isinstance(orbit, PermutationGroup):
+        return {
+            "kind": "PermutationGroup",
+            "generators": [list(g) for g in orbit.generators],
+            "dim": orbit.dim,
+        }
+    if isinstance(orbit, SignFlips):
+        return {"kind": "SignFlips", "coordinates": list(orbit.coordinates)}
+    if isinstance(orbit, GaussianNoise):
+        shape = list(orbit.event_shape)
+        return {"kind": "GaussianNoise", "event_shape": shape, "learnable": orbit.learnable}
+    if isinstance(orbit, Affine | Rotation | Intensity | LocalDeformation):
+        prior = _prior_config(orbit.ranges.prior)
+        fields = {"kind": kind.__name__, "prior": prior}
+        if isinstance(orbit, LocalDeformation):
+            fields |= {"num_frequencies": orbit.num_frequencies, "tangent": orbit.tangent}
+            fields["learn_width"] = orbit.raw_width.requires_grad
+        return GIVEN if prior == GIVEN else fields
+    return {"kind": kind.__name__}
+
+
+def orbit_from(config: Config, tensors: Tensors) -> Orbit:
+    """The orbit with this structure; its numbers are filled in later."""
+    match config["kind"]:
+        case "compose":
+            parts = config["parts"]
+            if len(parts) > MAX_PARTS or any(part["kind"] == "compose" for part in parts):
+                refuse(f"a composition of {len(parts)} orbits, or one inside another")
+            inner = [within(tensors, f"orbits.{place}") for place in range(len(parts))]
+            return compose(*(orbit_from(*part) for part in zip(parts, inner, strict=True)))
+        case "Identity":
+            return Identity()
+        case "QuarterTurns":
+            return QuarterTurns()
+        case "Mirror":
+            return Mirror(integer(config["dim"]))
+        case "CyclicShifts":
+            length, step, dim = (integer(config[name]) for name in ("length", "step", "dim"))
+            return CyclicShifts(length, step=step, dim=dim)
+        case "PermutationGroup":
+            generators = [[integer(i) for i in row] for row in config["generators"]]
+            return PermutationGroup(*generators, dim=integer(config["dim"]))
+        case "SignFlips":
+            return SignFlips(*(integer(coordinate) for coordinate in config["coordinates"]))
+        case "GaussianNoise":
+            shape = tuple(integer(length) for length in config["event_shape"])
+            raw = tensors["raw_scale"]
+            scale = torch.ones(raw.shape)
+            learnable = config["learnable"] is True
+            return GaussianNoise(scale, event_shape=shape, learnable=learnable).to(raw.dtype)
+        case "Affine" | "Rotation" | "Intensity" | "LocalDeformation":
+            orbit = _ranged_from(config, tensors)
+            size = orbit.ranges.raw.shape[1]
+            orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"))
+            if orbit.ranges.raw.shape[1] != size:
+                refuse(f"a range of {orbit.ranges.raw.shape[1]} for {config['kind']}")
+            return orbit
+    refuse(f"an orbit of kind {config['kind']!r}")
+
+
+def _ranged_from(
+    config: Config, tensors: Tensors
+) -> Affine | Rotation | Intensity | LocalDeformation:
+    """An orbit whose ranges are filled in later."""
+    match config["kind"]:
+        case "Affine":
+            return Affine()
+        case "Rotation":
+            return Rotation()
+        case "Intensity":
+            return Intensity()
+    count = integer(config["num_frequencies"])
+    if not 1 <= count <= MAX_FREQUENCIES:
+        refuse(f"a deformation of {count} frequencies")
+    orbit = LocalDeformation(
+        num_frequencies=count,
+        tangent=config["tangent"] is True,
+        learn_width=config["learn_width"] is True,
+    )
+    return orbit.to(tensors["raw_width"].dtype)
+
+
+def _ranges_from(prior: Config | None, tensors: Tensors) -> UniformRange:
+    symmetric = tensors["raw"].shape[0] == 1
+    ends = [1.0] * tensors["raw"].shape[1]
+    ranges = UniformRange(
+        [-end for end in ends], ends, symmetric=symmetric, prior=_prior_from(prior)
+    ).to(tensors["raw"].dtype)
+    return ranges.requires_grad_(bool(tensors["learned"].any()))
+
+
+def _prior_config(prior: distributions.Distribution | None) -> Config | None:
+    if prior is None:
+        return None
+    name = type(prior).__name__
+    if name not in PRIORS or type(prior) is not getattr(distributions, name):
+        return GIVEN
+    values = {key: getattr(prior, key).tolist() for key in prior.arg_constraints}
+    return {"kind": name, "parameters": values}
+
+
+def _prior_from(config: Config | None) -> distributions.Distribution | None:
+    if config is None:
+        return None
+    if config["kind"] not in PRIORS:
+        refuse(f"a prior of kind {config['kind']!r}")
+    values = {key: torch.as_tensor(value) for key, value in config["parameters"].items()}
+    return getattr(distributions, config["kind"])(**values)

@@ -1,0 +1,102 @@
+"""Feature maps, kernels and likelihoods."""
+
+import math
+
+from torch import nn
+
+from orbitgp.blueprints.checks import GIVEN, Config, Tensors, integer, refuse
+from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
+from orbitgp.kernels import RBF, Kernel
+from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
+from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+from orbitgp.likelihoods.softmax import Softmax
+
+MAX_CLASSES = 10_000
+
+
+def feature_map_config(feature_map: nn.Module) -> Config:
+    """The structure of a feature map."""
+    if type(feature_map) is nn.Flatten:
+        return {"kind": "Flatten"}
+    if type(feature_map) is OrientedEnergy:
+        return {
+            "kind": "OrientedEnergy",
+            "num_directions": feature_map.num_directions,
+            "cells": list(feature_map.cells),
+            "sharpness": feature_map.sharpness,
+            "overlap": feature_map.overlap,
+            "contrast": feature_map.contrast,
+        }
+    return {"kind": "Standardize"} if type(feature_map) is Standardize else GIVEN
+
+
+def feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
+    """The feature map with this structure."""
+    match config["kind"]:
+        case "Flatten":
+            return nn.Flatten()
+        case "Standardize":
+            return Standardize(tensors["mean"], tensors["scale"])
+        case "OrientedEnergy":
+            cells = tuple(integer(size) for size in config["cells"])
+            count, sharpness = integer(config["num_directions"]), float(config["sharpness"])
+            if max(count, len(cells), *cells) > MAX_CELLS or not 1 <= sharpness <= MAX_CELLS:
+                refuse(f"oriented energy of {count} directions in {cells} cells, {sharpness}")
+            constants = float(config["overlap"]), float(config["contrast"])
+            if not all(0 < constant < math.inf for constant in constants):
+                refuse(f"oriented energy with overlap and contrast {constants}")
+            return OrientedEnergy(count, cells, sharpness, *constants)
+    refuse(f"a feature map of kind {config['kind']!r}")
+
+
+def kernel_config(kernel: Kernel) -> Config:
+    """The structure of a kernel."""
+    if type(kernel) is not RBF or kernel.active_dims is not None or len(kernel.batch_shape):
+        return GIVEN
+    usual = str(kernel.raw_lengthscale_constraint) == str(RBF().raw_lengthscale_constraint)
+    config = {"kind": "RBF", "coarse": kernel.coarse}
+    return config if usual and not list(kernel.named_priors()) else GIVEN
+
+
+def kernel_from(config: Config, tensors: Tensors) -> Kernel:
+    """The kernel with this structure; its numbers are filled in later."""
+    if config["kind"] != "RBF":
+        refuse(f"a kernel of kind {config['kind']!r}")
+    lengthscale = tensors["raw_lengthscale"]
+    size = lengthscale.shape[-1]
+    options = {"ard_num_dims": size if size > 1 else None, "coarse": config["coarse"] is True}
+    return RBF(**options).to(lengthscale.dtype)
+
+
+def likelihood_config(likelihood: nn.Module) -> Config:
+    """The structure of a likelihood."""
+    if type(likelihood) is OneHotGaussian:
+        return {"kind": "OneHotGaussian", "num_classes": likelihood.num_classes}
+    if type(likelihood) in (PolyaGamma, StickBreaking, Softmax):
+        plain = likelihood.recognition is None
+        config = {"kind": type(likelihood).__name__, "num_classes": likelihood.num_classes}
+        return config if plain else GIVEN
+    return {"kind": "Gaussian"} if type(likelihood) is Gaussian else GIVEN
+
+
+def likelihood_from(config: Config, tensors: Tensors) -> nn.Module:
+    """The likelihood with this structure; its numbers are filled in later."""
+    match config["kind"]:
+        case "Gaussian":
+            return Gaussian([1.0] * len(tensors["raw_noise"]))
+        case "OneHotGaussian":
+            return OneHotGaussian(integer(config["num_classes"]))
+        case "PolyaGamma":
+            return PolyaGamma()
+        case "StickBreaking":
+            return StickBreaking(_num_classes(config))
+        case "Softmax":
+            return Softmax(_num_classes(config))
+    refuse(f"a likelihood of kind {config['kind']!r}")
+
+
+def _num_classes(config: Config) -> int:
+    count = integer(config["num_classes"])
+    if not 2 <= count <= MAX_CLASSES:
+        refuse(f"{count} classes")
+    return count
