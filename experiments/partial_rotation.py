@@ -24,7 +24,6 @@ from orbitgp import (
     Callback,
     Identity,
     InvariantGP,
-    OneHotGaussian,
     Orbit,
     PolyaGamma,
     Recognition,
@@ -32,17 +31,16 @@ from orbitgp import (
     TrainingSettings,
 )
 from orbitgp.data.named import load_named
-from orbitgp.estimators.classifier import MAX_RATIO
 from orbitgp.orbits.affine import affine_matrix
 from orbitgp.orbits.warp import warp
 from orbitgp.training.callbacks import Evaluation
 from orbitgp.training.carrying import carries
 from orbitgp.training.loop import Training, train
-from orbitgp.training.odds import settle_variance
+from orbitgp.training.odds import settle_odds
 from orbitgp.training.passes import Resident
 from orbitgp.training.solving import evidence, make_coarse, projected, solve_large, solve_local
-from orbitgp.training.starts import initial_model, with_points
-from orbitgp.training.subsets import settle
+from orbitgp.training.starts import initial_model
+from orbitgp.training.whole_mean import mean_of_all
 
 STARTS = (5, 45, 90, 179)
 NUM_DATA, NUM_POINTS, FINAL_POINTS, NUM_AVERAGED = 20_000, 500, 2000, 16
@@ -134,12 +132,11 @@ def run(
     train(training, watch)
     learned_seconds = time.monotonic() - watch.start
     assert training.best is not None
-    if carries(model):  # a network has learned the local parameters of the scales that there were
-        settled(model, train_set, generator=generator)
-    model = projected(model, train_set.x, generator=generator)
     make_coarse(model)
-    if carries(model):
-        settle_variance(model, x, y, generator=generator)
+    if carries(model):  # a network has learned the local parameters of the scales that there were
+        settle_odds(model, x, y, generator=generator)
+    model = projected(model, x, generator=generator)
+    make_coarse(model)
     rows = torch.randperm(train_set.num_data, generator=generator)[:FINAL_POINTS]
     num_averaged = NUM_AVERAGED if orbit.size > 1 else 1
     draws = {"num_averaged": num_averaged, "generator": generator}
@@ -150,6 +147,7 @@ def run(
         solved = solve_large(model, train_set, rows, **draws)
         model, factor, examples = solved.model, solved.prior_factor, train_set
     value, error = evidence(model, factor, examples, generator=generator)
+    model.mean_basis = mean_of_all(model, examples, num_samples=num_averaged, generator=generator)
     return {
         "learned_angle": round(half_width(model.orbit.learned_ranges()), 1),
         "test_error": round(100 * test_error_of(model, test, seed), 2),
@@ -162,19 +160,6 @@ def run(
         },
         "curve": watch.points,
     }
-
-
-def settled(model: InvariantGP, train_set: Resident, *, generator: torch.Generator) -> None:
-    """The lengthscale with the most evidence for labels as codes, with the ranges as they are.
-
-    Few inducing variables make a long one look better than it is, with invariance or without.
-    """
-    codes = with_points(
-        model, model.posterior.points.detach().unsqueeze(1), likelihood=OneHotGaussian(2)
-    )
-    make_coarse(codes)
-    draws = {"max_ratio": MAX_RATIO, "generator": generator, "with_ranges": False}
-    settle(codes, train_set.x, train_set.y, **draws)
 
 
 def draw(angle: int, runs: dict[str, dict[str, Any]], path: Path) -> None:

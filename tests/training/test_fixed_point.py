@@ -18,7 +18,7 @@ from orbitgp import (
 from orbitgp.kernels import covariance
 from orbitgp.training.carrying import carried, carries
 from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
-from orbitgp.training.odds import predicted, settle_variance
+from orbitgp.training.odds import predicted, settle_odds
 from orbitgp.training.passes import Resident
 from tests.conftest import assert_close
 
@@ -171,7 +171,7 @@ def test_the_variance_of_most_left_out_probability_is_near_the_true_one(generato
     likelihood = Softmax(4)
     model, x, labels = problem(likelihood, generator, num_data=400)  # drawn with a variance of 4
     model.kernel.variance = 100.0
-    settle_variance(model, x, labels, generator=generator)
+    settle_odds(model, x, labels, generator=generator)
     assert model.kernel.variance.item() in (1.0, 4.0, 16.0)
 
 

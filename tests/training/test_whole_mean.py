@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import one_hot
 
 from orbitgp import (
     RBF,
@@ -13,15 +12,16 @@ from orbitgp import (
     InvariantGP,
     InvariantGPClassifier,
     InvariantKernel,
+    PolyaGamma,
     Rotation,
     SignFlips,
     Softmax,
+    StickBreaking,
     TrainingSettings,
     load,
     save,
 )
 from orbitgp.kernels import covariance
-from orbitgp.likelihoods.softmax import from_contrasts
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.posterior.mean_basis import MeanBasis
 from orbitgp.training import whole_mean
@@ -41,6 +41,10 @@ def small(monkeypatch):
     """Several blocks and fewer columns than data, solved to the end."""
     for name, value in (("BLOCK", 16), ("NUM_COLUMNS", 20), ("TOLERANCE", 1e-9)):
         monkeypatch.setattr(whole_mean, name, value)
+
+
+def name_of(part):
+    return type(part).__name__
 
 
 def test_half_of_a_matrix_multiplies_like_all_of_it(small, generator):
@@ -122,24 +126,27 @@ def test_without_an_orbit_it_is_the_exact_posterior_mean(small, generator):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("num_columns", [5, 60])
-def test_for_softmax_it_is_the_mode(small, generator, monkeypatch, num_columns):
-    """Where f = K a and a = e_y − softmax(f), from columns that leave much of K out, too."""
+@pytest.mark.parametrize("likelihood", [Softmax(3), StickBreaking(3), PolyaGamma()], ids=name_of)
+def test_for_log_odds_it_is_the_mode(small, generator, monkeypatch, likelihood, num_columns):
+    """Where f = K a and a = ∇ log p(y | f), from columns that leave much of K out, too."""
     for name, value in {"NUM_COLUMNS": num_columns, "REST": 1e-9, "MAX_ROUNDS": 2000}.items():
         monkeypatch.setattr(whole_mean, name, value)
     x = torch.randn(60, 2, generator=generator)
     labels = (x[:, 0] > 0).long() + (x[:, 1] > 0.5).long()
+    labels = labels.clamp(max=likelihood.num_classes - 1)
+    num_outputs = likelihood.num_outputs
     model = InvariantGP(
         orbit=Identity(),
         kernel=RBF(20.0, 0.7),
-        posterior=InducingPosterior(x[:5], 2),
-        likelihood=Softmax(3),
+        posterior=InducingPosterior(x[:5], num_outputs),
+        likelihood=likelihood,
     )
     basis = mean_of_all(model, Resident(x, labels), num_samples=1, generator=generator)
     assert basis is not None
-    with torch.no_grad():
-        f = from_contrasts(covariance(model.kernel, x, x) @ basis.weights)
-    errors = one_hot(labels, 3) - f.softmax(1)
-    assert_close(from_contrasts(basis.weights), errors, tolerance=1e-6)
+    f = (covariance(model.kernel, x, x) @ basis.weights).detach().requires_grad_()
+    own = likelihood.log_probabilities(f).gather(1, labels.unsqueeze(1))
+    (slope,) = torch.autograd.grad(own.sum(), f)
+    assert_close(basis.weights, slope, tolerance=1e-6)
 
 
 @pytest.mark.usefixtures("float64")
@@ -191,7 +198,7 @@ def test_more_time_buys_more_samples_and_memory_has_an_end():
     assert affordable_samples(2000, 128, seconds=60, orbit_size=1, memory=1e10)[0] == 1
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", "softmax"])
+@pytest.mark.parametrize("likelihood", ["gaussian", "softmax", "polya-gamma"])
 def test_a_classifier_of_more_data_than_variables_takes_it_and_keeps_it(
     tmp_path, monkeypatch, likelihood
 ):

@@ -154,9 +154,8 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
                 f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
             )
         final = local_likelihood(kind, num_classes)
-        if isinstance(final, Softmax):
-            return replace(codes, final=final, mean_rounds=MODE_ROUNDS)
-        return replace(codes, final=final, num_grams=ROUNDS * final.num_outputs)
+        num_grams = 1.0 if isinstance(final, Softmax) else ROUNDS * final.num_outputs
+        return replace(codes, final=final, num_grams=num_grams, mean_rounds=MODE_ROUNDS)
 
     def _codes(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""

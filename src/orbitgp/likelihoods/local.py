@@ -1,6 +1,7 @@
 """What likelihoods share whose bound touches log p(y | f) where local parameters say."""
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -17,7 +18,11 @@ class LocalLikelihood(Likelihood):
     These must not depend on the orbit samples whose moments the bound multiplies, or the estimate
     would be biased. So they are carried along with the labels (`carry`), found from other draws;
     or a recognition network gives them from input and label (vdW 2018, section 4.5); or they are 0.
+    No bound has a λ above `max_precision`, which −log p(y | f) bends by at most. `spread` is the
+    factor of the variance of f that suits class probabilities, 1 unless it is calibrated.
     """
+
+    spread: Float[Tensor, ""]
 
     def __init__(
         self,
@@ -25,12 +30,14 @@ class LocalLikelihood(Likelihood):
         *,
         num_outputs: int,
         num_local: int,
+        max_precision: float,
         recognition: nn.Module | None = None,
     ) -> None:
         super().__init__()
         check_num_classes(num_classes)
         self.num_classes, self.num_outputs, self.num_local = num_classes, num_outputs, num_local
-        self.recognition = recognition
+        self.max_precision, self.recognition = max_precision, recognition
+        self.register_buffer("spread", torch.ones((), dtype=torch.float64))
 
     @abstractmethod
     def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
@@ -45,8 +52,13 @@ class LocalLikelihood(Likelihood):
         """log p(y | f) for each class y."""
 
     @abstractmethod
-    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+    def mean_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
         """E[p(y | f)] for each class y."""
+
+    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+        """The same with `spread` times the variance of f."""
+        variance = self.spread * prediction.variance
+        return self.mean_probabilities(replace(prediction, variance=variance))
 
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]

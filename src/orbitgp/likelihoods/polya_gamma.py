@@ -22,6 +22,9 @@ from orbitgp.values import Moments, Prediction, QuadraticBound
 NUM_NODES = 64
 """Of the quadrature for class probabilities."""
 
+LARGEST = 0.25
+"""λ, at c = 0."""
+
 SMALL = 1e-3
 """Below it, tanh(½c)/2c is its series."""
 
@@ -30,7 +33,8 @@ class PolyaGamma(LocalLikelihood):
     """p(y = 1 | f) = σ(f) for labels 0 and 1; one output, one local parameter c."""
 
     def __init__(self, *, recognition: nn.Module | None = None) -> None:
-        super().__init__(2, num_outputs=1, num_local=1, recognition=recognition)
+        sizes = {"num_outputs": 1, "num_local": 1, "max_precision": LARGEST}
+        super().__init__(2, **sizes, recognition=recognition)
 
     @property
     def num_precisions(self) -> int:
@@ -52,7 +56,7 @@ class PolyaGamma(LocalLikelihood):
         return logsigmoid(torch.cat([-f, f], -1))
 
     @torch.no_grad()
-    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+    def mean_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
         """∫ σ(∓f) N(f; μ, v) df by quadrature."""
         one = mean_sigmoid(prediction.mean, prediction.variance)
         return torch.cat([1 - one, one], 1)
@@ -67,7 +71,7 @@ class StickBreaking(LocalLikelihood):
 
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
         sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
-        super().__init__(num_classes, **sizes, recognition=recognition)
+        super().__init__(num_classes, **sizes, max_precision=LARGEST, recognition=recognition)
 
     @property
     def num_precisions(self) -> int:
@@ -98,7 +102,7 @@ class StickBreaking(LocalLikelihood):
         return passed + torch.cat([logsigmoid(f), none], -1)
 
     @torch.no_grad()
-    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+    def mean_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
         """The choices are independent under q, so the mean of the product is that of the means."""
         taken = mean_sigmoid(prediction.mean, prediction.variance)
         all_of_it = torch.ones_like(taken[:, :1])
@@ -110,7 +114,7 @@ def logistic_precision(c: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
     """λ = tanh(½c) / 2c, and ¼ at 0."""
     small = c.abs() < SMALL
     apart = torch.where(small, SMALL, c)
-    return torch.where(small, 0.25 - c.square() / 48, torch.tanh(0.5 * apart) / (2 * apart))
+    return torch.where(small, LARGEST - c.square() / 48, torch.tanh(0.5 * apart) / (2 * apart))
 
 
 def log_2cosh_half(c: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:

@@ -18,6 +18,7 @@ from orbitgp.likelihoods.base import MAX_ENTRIES
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.values import Moments, Prediction, QuadraticBound
 
+CURVATURE = 0.5
 NUM_DRAWS = 256
 """Even draws of f, and as many mirrored ones, for class probabilities."""
 
@@ -27,7 +28,7 @@ class Softmax(LocalLikelihood):
 
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
         sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
-        super().__init__(num_classes, **sizes, recognition=recognition)
+        super().__init__(num_classes, **sizes, max_precision=CURVATURE, recognition=recognition)
 
     @property
     def num_precisions(self) -> int:
@@ -40,13 +41,13 @@ class Softmax(LocalLikelihood):
         log_s = torch.log_softmax(scores, 1)
         s = log_s.exp()
         # (Vᵀs)·ψ − lse(Vψ) = s·log s
-        constant = (s * log_s).sum(1) - 0.25 * local.square().sum(1)
+        constant = (s * log_s).sum(1) - 0.5 * CURVATURE * local.square().sum(1)
         errors = -s
         errors[torch.arange(len(labels), device=s.device), labels] += 1  # e_y − s
         return QuadraticBound(
             constant=constant,
-            linear=to_contrasts(errors) + 0.5 * local,
-            precision=torch.full_like(local[:, :1], 0.5),
+            linear=to_contrasts(errors) + CURVATURE * local,
+            precision=torch.full_like(local[:, :1], CURVATURE),
         )
 
     def best_local(self, moments: Moments) -> Float[Tensor, "N K"]:
@@ -58,7 +59,7 @@ class Softmax(LocalLikelihood):
         return torch.log_softmax(from_contrasts(f), -1)
 
     @torch.no_grad()
-    def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
+    def mean_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
         """E softmax(V f) over even draws of f, the same for every input."""
         noise = even_normals(self.num_outputs, NUM_DRAWS).to(prediction.mean)
         rows = max(1, MAX_ENTRIES // (2 * NUM_DRAWS * self.num_classes))

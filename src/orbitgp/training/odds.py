@@ -1,12 +1,13 @@
-"""The kernel's variance where f is a log-odds, by labels of a subset that are left out in turn.
+"""Scales where f is a log-odds, by labels of a subset that are left out in turn.
 
-A bound of softmax is too loose to choose it: it charges every datum for the largest curvature that
-there is, and would rather have an f near 0. Nor is there a closed form of leaving out one datum, as
-Gaussian noise has: the others' local parameters have seen it. So a subset is cut into parts, each
-predicted from all others; no inducing variables stand in between.
+A bound of softmax is too loose to choose them: it charges every datum for the largest curvature
+that there is, and would rather have an f near 0. Nor is there a closed form of leaving out one
+datum, as Gaussian noise has: the others' local parameters have seen it. So a subset is cut into
+parts, each predicted from all others; no inducing variables stand in between.
 """
 
 import math
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -18,24 +19,32 @@ from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import cholesky, solve_rows
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training.fixed_point import Prior, Rows, fixed_point
-from orbitgp.training.subsets import subset_sizes
+from orbitgp.training.subsets import MAX_POWER, STEP, subset_sizes
 from orbitgp.values import Prediction
 
 VARIANCES = tuple(4.0**k for k in range(7))
+SPREADS = (1.0, *(4.0**-k for k in range(1, 5)), 0.0)
 NUM_PARTS = 4
 JITTER = 1e-6
 NEGLIGIBLE = 0.02
 """Nats a datum that are not worth a looser bound."""
 
 
-@torch.no_grad()
-def settle_variance(
-    model: InvariantGP, x: Tensor, y: Tensor, *, generator: torch.Generator
-) -> None:
-    """Take the variance under which left-out labels are likeliest.
+@dataclass(frozen=True)
+class Odds:
+    """A kernel variance, a factor of the predictive variance, and log p of each left-out label."""
 
-    A larger one, whose bound is looser, only if it is clearly better: a hundred times the variance
-    and a predictive variance that grows with it may say nearly the same of every label.
+    variance: float
+    spread: float
+    scores: Float[Tensor, "N"]
+
+
+@torch.no_grad()
+def settle_odds(model: InvariantGP, x: Tensor, y: Tensor, *, generator: torch.Generator) -> None:
+    """Take the lengthscale, variance and spread under which left-out labels are likeliest.
+
+    Their best lengthscale is not that of codes: least squares hold every f to its code, while
+    log-odds may grow where a kernel is long, and leave to few data what many should say.
     """
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
@@ -45,31 +54,75 @@ def settle_variance(
     labels = likelihood.labels_of(y[order])
     noise = model.orbit_noise(1, num_samples, generator=generator, group_size=num_samples)
     points = model.sample_orbit_at(x[order], noise).points
-    unit = average_covariance(kernel, points) / kernel.variance.item()
-    unit.diagonal().add_(JITTER * unit.diagonal().mean())
-    best, highest = VARIANCES[0], left_out_scores(likelihood, VARIANCES[0] * unit, labels)
+    length, power = kernel.lengthscale.detach().clone(), 0
+
+    def trial(power: int) -> Odds:
+        kernel.lengthscale = length * STEP**power
+        unit = average_covariance(kernel, points) / kernel.variance.item()
+        unit.diagonal().add_(JITTER * unit.diagonal().mean())
+        return best_odds(likelihood, unit, labels)
+
+    best = trial(power)
+    for way in (1, -1):
+        while abs(power) < MAX_POWER:
+            found = trial(power + way)
+            if found.scores.mean() <= best.scores.mean():
+                break
+            power, best = power + way, found
+    kernel.lengthscale = length * STEP**power
+    kernel.variance = best.variance
+    likelihood.spread.fill_(best.spread)
+
+
+def best_odds(
+    likelihood: LocalLikelihood, unit: Float[Tensor, "N N"], labels: Int[Tensor, "N"]
+) -> Odds:
+    """The best variance for this covariance of a unit one, and the best spread with it.
+
+    A larger one, whose bound is looser, only if it is clearly better.
+    """
+    best = odds_at(likelihood, unit, labels, VARIANCES[0])
     for variance in VARIANCES[1:]:
-        scores = left_out_scores(likelihood, variance * unit, labels)
-        gain = scores - highest
+        found = odds_at(likelihood, unit, labels, variance)
+        gain = found.scores - best.scores
         if gain.mean() <= max(gain.std() / math.sqrt(len(gain)), NEGLIGIBLE):
             break
-        best, highest = variance, scores
-    kernel.variance = best
+        best = found
+    return best
 
 
-@torch.no_grad()
-def left_out_scores(
+def odds_at(
+    likelihood: LocalLikelihood,
+    unit: Float[Tensor, "N N"],
+    labels: Int[Tensor, "N"],
+    variance: float,
+) -> Odds:
+    """This variance with the spread that suits it."""
+    left_out = left_out_predictions(likelihood, variance * unit, labels)
+    by_part = torch.cat([labels[k::NUM_PARTS] for k in range(NUM_PARTS)])
+    found = [
+        Odds(variance, spread, label_scores(likelihood, left_out, by_part, spread))
+        for spread in SPREADS
+    ]
+    return max(found, key=lambda odds: odds.scores.mean())
+
+
+def left_out_predictions(
     likelihood: LocalLikelihood, covariance: Float[Tensor, "N N"], labels: Int[Tensor, "N"]
+) -> Prediction:
+    """f at each datum, given the labels of the other parts; part by part."""
+    places = torch.arange(len(labels), device=labels.device) % NUM_PARTS
+    parts = [predicted(likelihood, covariance, labels, places == k) for k in range(NUM_PARTS)]
+    return Prediction.concatenated(parts)
+
+
+def label_scores(
+    likelihood: LocalLikelihood, prediction: Prediction, labels: Int[Tensor, "N"], spread: float
 ) -> Float[Tensor, "N"]:
-    """log probability of each label, given those of the other parts."""
-    places = torch.arange(len(labels), device=labels.device)
-    scores = torch.empty(len(labels), dtype=torch.float64, device=labels.device)
-    for part in range(NUM_PARTS):
-        out = places % NUM_PARTS == part
-        chances = likelihood.class_probabilities(predicted(likelihood, covariance, labels, out))
-        own = chances.gather(1, labels[out].unsqueeze(1)).squeeze(1)
-        scores[out] = own.clamp(min=torch.finfo(own.dtype).tiny).log()
-    return scores
+    """log probability of each label."""
+    wide = replace(prediction, variance=spread * prediction.variance)
+    own = likelihood.mean_probabilities(wide).gather(1, labels.unsqueeze(1)).squeeze(1)
+    return own.clamp(min=torch.finfo(own.dtype).tiny).log()
 
 
 def predicted(

@@ -19,7 +19,7 @@ from orbitgp.training.carrying import carries
 from orbitgp.training.checkpoint import Checkpoint
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.loop import INTERRUPTED, Training, train
-from orbitgp.training.odds import settle_variance
+from orbitgp.training.odds import settle_odds
 from orbitgp.training.passes import Examples, Resident
 from orbitgp.training.rescaling import fresh_draws, highest_bound, rescaled, with_scales
 from orbitgp.training.settings import TrainingSettings
@@ -131,13 +131,13 @@ class Run:
         make_coarse(model)
         if isinstance(model.likelihood, Gaussian):
             settle(model, x, y, max_ratio=self.plan.max_ratio, generator=self.generator)
-        model = projected(model, x, generator=self.generator)
-        make_coarse(model)
         if self.plan.likelihood is not None:
             points = model.posterior.points.unsqueeze(1)
             model = with_points(model, points, likelihood=self.plan.likelihood)
         if isinstance(model.likelihood, LocalLikelihood):
-            settle_variance(model, x, y, generator=self.generator)
+            settle_odds(model, x, y, generator=self.generator)
+        model = projected(model, x, generator=self.generator)
+        make_coarse(model)
         return model
 
     def _solve(self, model: InvariantGP, order: Tensor) -> tuple[InvariantGP, float, float]:

@@ -69,18 +69,12 @@ class Scales:
 
 @torch.no_grad()
 def settle(
-    model: InvariantGP,
-    x: Tensor,
-    y: Tensor,
-    *,
-    max_ratio: float,
-    generator: torch.Generator,
-    with_ranges: bool = True,
+    model: InvariantGP, x: Tensor, y: Tensor, *, max_ratio: float, generator: torch.Generator
 ) -> None:
     """Take the lengthscale, width of ranges, variance and noise with the most evidence.
 
     One after the other, on the same data and draws in each trial, so that trials differ by the
-    scales alone. The ranges keep their proportions, or all else is settled for them as they are.
+    scales alone. The ranges keep their proportions.
     """
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
@@ -115,7 +109,7 @@ def settle(
         return best_scales(prior, targets, max_ratio)
 
     place, best = (0, 0), trial((0, 0))
-    for way in ways if ranges and with_ranges else ways[:2]:
+    for way in ways if ranges else ways[:2]:
         for _ in range(MAX_POWER):
             other = (place[0] + way[0], place[1] + way[1])
             found = trial(other)

@@ -6,8 +6,9 @@ memory where N is some ten thousands. Some columns make the preconditioner (Rudi
 
     P = K_nm K_mm⁻¹ K_mn + σ²I,    P⁻¹ = (I − K_nm (σ²K_mm + K_mn K_nm)⁻¹ K_mn) / σ².
 
-For softmax the mean is the mode, f = K a with a = ∇ log p(y | f); Böhning's bound makes of it the
-same equations with σ² = 1/λ = 2, again and again. The same P serves them all.
+Where f is a log-odds the mean is the mode, f = K a with a = ∇ log p(y | f). A bound with the
+largest curvature λ that there is makes of it the same equations with σ² = 1/λ, again and again. The
+same P serves them all.
 """
 
 import itertools
@@ -19,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.kernels import Kernel, slices
-from orbitgp.likelihoods.softmax import Softmax
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import add_jitter, cholesky
 from orbitgp.posterior.inducing import sums_with_u
@@ -28,7 +29,7 @@ from orbitgp.training.fixed_point import quickened
 from orbitgp.training.passes import CHUNK, Resident
 from orbitgp.training.solving import ENTRIES, FLOPS
 from orbitgp.training.starts import JITTER, orbit_points
-from orbitgp.values import OrbitSample
+from orbitgp.values import Moments, OrbitSample
 
 NUM_SAMPLES = (64, 32, 16, 8, 4)
 """Orbit points of each datum, as many of these as time allows."""
@@ -37,9 +38,9 @@ BLOCK = 2048
 NUM_COLUMNS = 3000
 MAX_ROUNDS = 60
 USUAL_ROUNDS = 15
-"""For codes; MODE_ROUNDS for softmax."""
+"""For codes; MODE_ROUNDS for log-odds."""
 
-MODE_ROUNDS = 40
+MODE_ROUNDS = 60
 TOLERANCE = 0.03
 """What may remain of |y|: predictions rest long before equations are solved."""
 
@@ -49,8 +50,8 @@ GIVEN_UP = 0.5
 ROUND = 2.6e-9
 """Seconds of one thread for an entry of K in a round."""
 
-REST = 0.01
-"""Root mean square change of a log-odds at which the rounds for softmax end."""
+REST = 0.003
+"""Root mean square change of a log-odds at which rounds end."""
 
 NUM_POWERS = 6
 SPARE = 1.1
@@ -107,7 +108,8 @@ def mean_of_all(
     draws = {"num_averaged": num_samples, "generator": generator}
     points = torch.cat([orbit_points(model, part, **draws) for part in x.split(CHUNK)])
     bound = likelihood.quadratic_bound(x, y)
-    noise = 1 / bound.precision.mean().item()
+    local = isinstance(likelihood, LocalLikelihood)
+    noise = 1 / (likelihood.max_precision if local else bound.precision.mean().item())
     matrix = half_covariance(model.kernel, points)
     order = torch.randperm(len(x), generator=generator)[:NUM_COLUMNS].to(x.device)
     columns = points[order]
@@ -117,8 +119,8 @@ def mean_of_all(
     def multiply(columns: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
         return (matrix @ columns).add_(columns, alpha=noise)
 
-    if isinstance(likelihood, Softmax):
-        start = precondition(bound.targets)
+    if local:
+        start = precondition(noise * bound.linear)
         length = noise / largest_ratio(multiply, precondition, start)
         labels = likelihood.labels_of(y)
         return MeanBasis(points, likeliest(likelihood, labels, matrix, precondition, length, start))
@@ -184,7 +186,7 @@ def conjugate_gradients(
 
 
 def likeliest(
-    likelihood: Softmax,
+    likelihood: LocalLikelihood,
     labels: Int[Tensor, "N"],
     matrix: HalfMatrix,
     precondition: Operator,
@@ -193,15 +195,16 @@ def likeliest(
 ) -> Float[Tensor, "N C"]:
     """The a with the highest log p(y | f = K a) − ½ aᵀK a.
 
-    Its slope in f is ∇ log p − a, and its curvature at most that of Böhning's bound, so a step of
-    (K + 2I)⁻¹ 2 (∇ log p − a) climbs; P is smaller than K + 2I by at most the factor ρ, which makes
-    steps of P⁻¹ `length`, 2/ρ, safe. Nesterov's way, begun anew where it would turn back.
+    Its slope in f is ∇ log p − a and log p bends by at most 1/σ², so a step of
+    (K + σ²I)⁻¹ σ² (∇ log p − a) climbs; P is smaller than K + σ²I by at most the factor ρ, which
+    makes steps of P⁻¹ `length`, σ²/ρ, safe. Nesterov's way, begun anew where it would turn back.
     """
     a, f = start, matrix @ start
     ahead, local, speed = a, f, 1.0
     best = _log_joint(likelihood, labels, a, f), a
     for _ in range(MAX_ROUNDS):
-        bound = likelihood.bound_at(labels, local)
+        touching = likelihood.best_local(Moments(local, local.square(), torch.zeros_like(local)))
+        bound = likelihood.bound_at(labels, touching)
         slope = bound.linear - bound.precision * local - ahead
         before, a = (a, f), ahead + length * precondition(slope)
         f = matrix @ a
@@ -224,7 +227,7 @@ def largest_ratio(multiply: Operator, precondition: Operator, start: Float[Tenso
     return SPARE * max(ratio, 1.0)
 
 
-def _log_joint(likelihood: Softmax, labels: Tensor, a: Tensor, f: Tensor) -> float:
+def _log_joint(likelihood: LocalLikelihood, labels: Tensor, a: Tensor, f: Tensor) -> float:
     """Σ log p(y | f) − ½ aᵀf."""
     own = likelihood.log_probabilities(f).gather(1, labels.unsqueeze(1)).sum()
     return (own - 0.5 * (a * f).sum()).item()
