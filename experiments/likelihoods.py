@@ -76,6 +76,8 @@ def main() -> None:
         rows[kind] = run(split, kind, arguments.budget, seed)
         print(kind, rows[kind], flush=True)
     command = f"python -m experiments.likelihoods --data {data} --budget {arguments.budget:g}"
+    if arguments.likelihoods:
+        command += f" --likelihoods {' '.join(kinds)}"
     values = {"data": data, "num_data": len(split[0]), "likelihoods": rows}
     record(RESULTS, f"likelihoods-{data}", command, seed, values)
 

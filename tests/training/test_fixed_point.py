@@ -18,7 +18,7 @@ from orbitgp import (
 from orbitgp.kernels import covariance
 from orbitgp.training.carrying import carried, carries
 from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
-from orbitgp.training.odds import predicted, settle_odds
+from orbitgp.training.odds import NUM_PARTS, odds_at, predicted, settle_odds
 from orbitgp.training.passes import Resident
 from tests.conftest import assert_close
 
@@ -167,12 +167,31 @@ def test_a_datum_that_counts_twice_is_two(generator):
     assert_close(weighed.q.scale, twice.q.scale, tolerance=1e-6)
 
 
-def test_the_variance_of_most_left_out_probability_is_near_the_true_one(generator):
+@pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
+def test_scales_of_most_left_out_probability_are_near_the_true_ones(generator, factor):
     likelihood = Softmax(4)
     model, x, labels = problem(likelihood, generator, num_data=400)  # drawn with a variance of 4
-    model.kernel.variance = 100.0
+    model.kernel.variance, true = 100.0, model.kernel.lengthscale.item()
+    model.kernel.lengthscale = factor * true
     settle_odds(model, x, labels, generator=generator)
     assert model.kernel.variance.item() in (1.0, 4.0, 16.0)
+    assert 0.5 * true < model.kernel.lengthscale.item() < 2 * true
+    assert likelihood.spread.item() in (1.0, 0.25)
+
+
+def test_left_out_labels_are_scored_by_their_own_predictions(generator):
+    likelihood = PolyaGamma()
+    model, x, labels = problem(likelihood, generator, num_data=41)
+    whole = covariance(model.kernel, x, x).detach() + 1e-6 * torch.eye(41)
+    found = odds_at(likelihood, whole / 4, labels, 4.0)
+    scores = []
+    for part in range(NUM_PARTS):
+        out = torch.arange(41) % NUM_PARTS == part
+        left_out = predicted(likelihood, whole, labels, out)
+        likelihood.spread.fill_(found.spread)
+        chances = likelihood.class_probabilities(left_out)
+        scores += chances[torch.arange(len(chances)), labels[out]].log().tolist()
+    assert_close(found.scores, torch.tensor(scores))
 
 
 def test_what_is_left_out_is_predicted_from_the_others_alone(generator):

@@ -6,6 +6,7 @@ datum, as Gaussian noise has: the others' local parameters have seen it. So a su
 parts, each predicted from all others; no inducing variables stand in between.
 """
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -27,7 +28,7 @@ SPREADS = (1.0, *(4.0**-k for k in range(1, 5)), 0.0)
 NUM_PARTS = 4
 JITTER = 1e-6
 NEGLIGIBLE = 0.02
-"""Nats a datum that are not worth a looser bound."""
+"""Nats a datum that are worth neither a looser bound nor less variance than there is."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,12 @@ class Odds:
     variance: float
     spread: float
     scores: Float[Tensor, "N"]
+
+    def clearly_better_than(self, other: "Odds") -> bool:
+        """By more than a standard error, and by something."""
+        gain = self.scores - other.scores
+        error = gain.std().item() / math.sqrt(len(gain))
+        return gain.mean().item() > max(error, NEGLIGIBLE)
 
 
 @torch.no_grad()
@@ -63,8 +70,8 @@ def settle_odds(model: InvariantGP, x: Tensor, y: Tensor, *, generator: torch.Ge
         return best_odds(likelihood, unit, labels)
 
     best = trial(power)
-    for way in (1, -1):
-        while abs(power) < MAX_POWER:
+    for way in (1, -1):  # shorter; or longer, if not shorter
+        while 0 <= way * power < MAX_POWER:
             found = trial(power + way)
             if found.scores.mean() <= best.scores.mean():
                 break
@@ -84,8 +91,7 @@ def best_odds(
     best = odds_at(likelihood, unit, labels, VARIANCES[0])
     for variance in VARIANCES[1:]:
         found = odds_at(likelihood, unit, labels, variance)
-        gain = found.scores - best.scores
-        if gain.mean() <= max(gain.std() / math.sqrt(len(gain)), NEGLIGIBLE):
+        if not found.clearly_better_than(best):
             break
         best = found
     return best
@@ -97,14 +103,14 @@ def odds_at(
     labels: Int[Tensor, "N"],
     variance: float,
 ) -> Odds:
-    """This variance with the spread that suits it."""
+    """This variance with the spread that suits it: 1, unless less is clearly better."""
     left_out = left_out_predictions(likelihood, variance * unit, labels)
     by_part = torch.cat([labels[k::NUM_PARTS] for k in range(NUM_PARTS)])
-    found = [
+    trials = [
         Odds(variance, spread, label_scores(likelihood, left_out, by_part, spread))
         for spread in SPREADS
     ]
-    return max(found, key=lambda odds: odds.scores.mean())
+    return functools.reduce(lambda a, b: b if b.clearly_better_than(a) else a, trials)
 
 
 def left_out_predictions(

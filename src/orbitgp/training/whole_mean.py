@@ -38,9 +38,8 @@ BLOCK = 2048
 NUM_COLUMNS = 3000
 MAX_ROUNDS = 60
 USUAL_ROUNDS = 15
-"""For codes; MODE_ROUNDS for log-odds."""
+"""For codes; log-odds take nearly all that they may."""
 
-MODE_ROUNDS = 60
 TOLERANCE = 0.03
 """What may remain of |y|: predictions rest long before equations are solved."""
 
