@@ -43,7 +43,7 @@ from orbitgp.training.starts import initial_model
 from orbitgp.training.whole_mean import mean_of_all
 
 STARTS = (5, 45, 90, 179)
-NUM_DATA, NUM_POINTS, FINAL_POINTS, NUM_AVERAGED = 20_000, 500, 2000, 16
+NUM_DATA, NUM_POINTS, FINAL_POINTS, NUM_AVERAGED, MEAN_SAMPLES = 20_000, 500, 2000, 16, 8
 SETTINGS = TrainingSettings(fit_size=NUM_DATA, fit_samples=8)
 """q(u) of all data: with few of them the logistic bound of the others falls while it learns."""
 
@@ -133,11 +133,13 @@ def run(
     learned_seconds = time.monotonic() - watch.start
     assert training.best is not None
     make_coarse(model)
+    variance = None
     if carries(model):  # a network has learned the local parameters of the scales that there were
-        settle_odds(model, x, y, generator=generator)
+        variance = settle_odds(model, x, y, apart=True, generator=generator)
     model = projected(model, x, generator=generator)
     make_coarse(model)
-    rows = torch.randperm(train_set.num_data, generator=generator)[:FINAL_POINTS]
+    order = torch.randperm(train_set.num_data, generator=generator)
+    rows = order[:FINAL_POINTS]
     num_averaged = NUM_AVERAGED if orbit.size > 1 else 1
     draws = {"num_averaged": num_averaged, "generator": generator}
     if carries(model):
@@ -147,7 +149,9 @@ def run(
         solved = solve_large(model, train_set, rows, **draws)
         model, factor, examples = solved.model, solved.prior_factor, train_set
     value, error = evidence(model, factor, examples, generator=generator)
-    model.mean_basis = mean_of_all(model, examples, num_samples=num_averaged, generator=generator)
+    draws = {"num_samples": min(num_averaged, MEAN_SAMPLES), "generator": generator}
+    found = mean_of_all(model, examples, order, variance=variance, **draws)
+    model.mean_basis = found and found.basis
     return {
         "learned_angle": round(half_width(model.orbit.learned_ranges()), 1),
         "test_error": round(100 * test_error_of(model, test, seed), 2),

@@ -16,9 +16,16 @@ from orbitgp import (
     elbo,
 )
 from orbitgp.kernels import covariance
+from orbitgp.training.calibration import ODDS_FACTORS
 from orbitgp.training.carrying import carried, carries
 from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
-from orbitgp.training.odds import NUM_PARTS, odds_at, predicted, settle_odds
+from orbitgp.training.odds import (
+    best_odds,
+    highest_bound,
+    predicted,
+    settle_odds,
+    tightest_variance,
+)
 from orbitgp.training.passes import Resident
 from tests.conftest import assert_close
 
@@ -173,25 +180,42 @@ def test_scales_of_most_left_out_probability_are_near_the_true_ones(generator, f
     model, x, labels = problem(likelihood, generator, num_data=400)  # drawn with a variance of 4
     model.kernel.variance, true = 100.0, model.kernel.lengthscale.item()
     model.kernel.lengthscale = factor * true
-    settle_odds(model, x, labels, generator=generator)
-    assert model.kernel.variance.item() in (1.0, 4.0, 16.0)
+    found = settle_odds(model, x, labels, apart=False, generator=generator)
+    assert model.kernel.variance.item() == found in (1.0, 4.0, 16.0)
     assert 0.5 * true < model.kernel.lengthscale.item() < 2 * true
     assert likelihood.spread.item() in (1.0, 0.25)
 
 
-def test_left_out_labels_are_scored_by_their_own_predictions(generator):
+@pytest.mark.parametrize("likelihood", [PolyaGamma(), StickBreaking(4), Softmax(4)])
+def test_the_bound_of_a_subset_is_that_of_a_model_with_a_variable_for_each(generator, likelihood):
+    model, x, labels = problem(likelihood, generator, num_data=30)
+    found, _, prior = solved(model, x, labels)
+    model.posterior.assign(found.q)
+    targets = likelihood.carry(labels, found.local)
+    expected = elbo(model, x, targets, num_data=30, num_samples=1, generator=generator).value
+    found = highest_bound(likelihood, prior.covariance, labels)
+    assert found == pytest.approx(expected.item(), rel=1e-5)
+    unit = prior.covariance / model.kernel.variance.item()
+    best = tightest_variance(likelihood, unit, labels)
+    others = [highest_bound(likelihood, v * unit, labels) for v in (best / 4, best * 4)]
+    assert highest_bound(likelihood, best * unit, labels) > max(others[best == 1 :])
+
+
+def test_left_out_labels_are_scored_by_least_squares_of_the_others(generator):
     likelihood = PolyaGamma()
     model, x, labels = problem(likelihood, generator, num_data=41)
-    whole = covariance(model.kernel, x, x).detach() + 1e-6 * torch.eye(41)
-    found = odds_at(likelihood, whole / 4, labels, 4.0)
-    scores = []
-    for part in range(NUM_PARTS):
-        out = torch.arange(41) % NUM_PARTS == part
-        left_out = predicted(likelihood, whole, labels, out)
-        likelihood.spread.fill_(found.spread)
-        chances = likelihood.class_probabilities(left_out)
-        scores += chances[torch.arange(len(chances)), labels[out]].log().tolist()
-    assert_close(found.scores, torch.tensor(scores))
+    unit = covariance(model.kernel, x, x).detach() / 4 + 1e-6 * torch.eye(41)
+    found = best_odds(likelihood, unit, labels)
+    f = []
+    for out in range(41):
+        kept = torch.arange(41) != out
+        system = found.variance * unit[kept][:, kept] + 4 * torch.eye(40)
+        a = torch.linalg.solve(system, 4 * (labels[kept] - 0.5))
+        f.append(found.variance * unit[out][kept] @ a)
+    f = torch.stack(f).unsqueeze(1)
+    own = torch.arange(41), labels
+    scores = [likelihood.log_probabilities(c * f)[own] for c in ODDS_FACTORS]
+    assert_close(found.scores, max(scores, key=lambda part: part.mean().item()))
 
 
 def test_what_is_left_out_is_predicted_from_the_others_alone(generator):

@@ -48,7 +48,8 @@ def affordable_sizes(
     num_features = min(model.posterior.points.shape[1], USUAL_AXES)
     alone = num_processes == 1 and num_resident == num_data and num_inducing is None
     mean_samples, mean_seconds = 0, 0.0
-    if task.mean_rounds and alone and images and largest < num_data:
+    more = largest < num_data or task.final is not None  # log-odds take their f from it
+    if task.mean_rounds and alone and images and more:
         mean_samples, mean_seconds = affordable_samples(
             num_data,
             num_features,

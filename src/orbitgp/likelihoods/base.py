@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 
+import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
@@ -49,3 +50,9 @@ def check_labels(labels: Shaped[Tensor, "N *targets"], num_classes: int) -> Int[
             f"{int(labels.min())} … {int(labels.max())}"
         )
     return labels.long()
+
+
+def log_of_own(probabilities: Float[Tensor, "N C"], labels: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
+    """log p of each label, never below that of the smallest number."""
+    own = probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
+    return own.clamp(min=torch.finfo(own.dtype).tiny).log()

@@ -88,16 +88,19 @@ class OneHotGaussian(Gaussian):
     """Classes 0 … C − 1 as one-hot codes with Gaussian noise (vdW 2018, section 5.2).
 
     Residuals of codes are not Gaussian: most are small, a few are large. `spread` is the factor of
-    the variance that suits class probabilities, 1 unless it is calibrated.
+    the variance that suits class probabilities, and `excess` what is to be added to it; 1 and 0
+    unless they are calibrated.
     """
 
     spread: Float[Tensor, ""]
+    excess: Float[Tensor, ""]
 
     def __init__(self, num_classes: int, noise: float = 0.05) -> None:
         super().__init__(noise)
         check_num_classes(num_classes)
         self.num_classes = self.num_outputs = num_classes
         self.register_buffer("spread", torch.ones((), dtype=torch.float64))
+        self.register_buffer("excess", torch.zeros((), dtype=torch.float64))
 
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
@@ -116,9 +119,11 @@ class OneHotGaussian(Gaussian):
 
         With y_c ~ N(μ_c, s_c²) independent, in one dimension by Gauss–Hermite quadrature,
 
-            p(k) = ∫ N(t; 0, 1) Π_{c ≠ k} Φ((μ_k + s_k t − μ_c) / s_c) dt,   s² = spread (v + σ²).
+            p(k) = ∫ N(t; 0, 1) Π_{c ≠ k} Φ((μ_k + s_k t − μ_c) / s_c) dt
+
+        where s² = spread (v + σ²) + excess.
         """
-        spread = (self.spread * (prediction.variance + self.noise)).sqrt()
+        spread = (self.spread * (prediction.variance + self.noise) + self.excess).sqrt()
         rows = max(1, MAX_ENTRIES // self.num_classes**2)
         pieces = zip(prediction.mean.split(rows), spread.split(rows), strict=True)
         return torch.cat([_largest_entry(mean, part) for mean, part in pieces])

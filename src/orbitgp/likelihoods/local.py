@@ -18,10 +18,12 @@ class LocalLikelihood(Likelihood):
     These must not depend on the orbit samples whose moments the bound multiplies, or the estimate
     would be biased. So they are carried along with the labels (`carry`), found from other draws;
     or a recognition network gives them from input and label (vdW 2018, section 4.5); or they are 0.
-    No bound has a λ above `max_precision`, which −log p(y | f) bends by at most. `spread` is the
-    factor of the variance of f that suits class probabilities, 1 unless it is calibrated.
+    No bound has a λ above `max_precision`, which −log p(y | f) bends by at most. Class
+    probabilities are those of `factor` · f, with `spread` times its variance; both are 1 unless
+    they are calibrated.
     """
 
+    factor: Float[Tensor, ""]
     spread: Float[Tensor, ""]
 
     def __init__(
@@ -37,6 +39,7 @@ class LocalLikelihood(Likelihood):
         check_num_classes(num_classes)
         self.num_classes, self.num_outputs, self.num_local = num_classes, num_outputs, num_local
         self.max_precision, self.recognition = max_precision, recognition
+        self.register_buffer("factor", torch.ones((), dtype=torch.float64))
         self.register_buffer("spread", torch.ones((), dtype=torch.float64))
 
     @abstractmethod
@@ -56,9 +59,16 @@ class LocalLikelihood(Likelihood):
         """E[p(y | f)] for each class y."""
 
     def class_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
-        """The same with `spread` times the variance of f."""
-        variance = self.spread * prediction.variance
-        return self.mean_probabilities(replace(prediction, variance=variance))
+        """The same for `factor` · f, with `spread` times its variance."""
+        variance = self.factor**2 * self.spread * prediction.variance
+        scaled = replace(prediction, mean=self.factor * prediction.mean, variance=variance)
+        return self.mean_probabilities(scaled)
+
+    def flattest_bound(self, labels: Shaped[Tensor, "N *targets"]) -> QuadraticBound:
+        """The bound with local parameters 0, which touches at f = 0."""
+        labels = self.labels_of(labels)
+        none = torch.zeros(len(labels), self.num_local, dtype=torch.float64, device=labels.device)
+        return self.bound_at(labels, none)
 
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
@@ -74,8 +84,7 @@ class LocalLikelihood(Likelihood):
         labels = self.check_labels(y)
         if self.recognition is not None:
             return self.bound_at(labels, self.recognition(x, labels).double())
-        none = torch.zeros(len(labels), self.num_local, dtype=torch.float64, device=y.device)
-        return self.bound_at(labels, none)
+        return self.flattest_bound(labels)
 
     def carry(
         self, labels: Shaped[Tensor, "N *targets"], local: Float[Tensor, "N K"]

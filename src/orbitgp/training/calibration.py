@@ -6,18 +6,24 @@ h = s/σ² < 1,
 
     μ₋ₙ = (μ − h y_n) / (1 − h),     s₋ₙ = s / (1 − h).
 
-So one factor of the predictive variance can be chosen by the probability of left-out labels. That
-holds for the orbit points that the datum was fitted with, so these are drawn again.
+So the variance that suits class probabilities can be chosen by the probability of left-out labels.
+That holds for the orbit points that the datum was fitted with, so these are drawn again. A mean
+with a variable for every datum (`whole_mean.py`) leaves out some of them and solves once more.
 """
 
-from collections.abc import Iterable, Iterator
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from orbitgp.likelihoods.base import log_of_own
 from orbitgp.likelihoods.gaussian import OneHotGaussian
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.objective import stream_samples
 from orbitgp.posterior.algebra import solve_rows
@@ -26,6 +32,12 @@ from orbitgp.training.solving import NUM_VARIANCES, Solved
 from orbitgp.values import OrbitSample, Prediction
 
 FACTORS = tuple(2 ** (k / 2) for k in range(-12, 5))
+EXCESSES = (0.0, *(2.0**k for k in range(-10, -3)))
+ODDS_FACTORS = tuple(2 ** (k / 4) for k in range(-12, 25))
+ODDS_SPREADS = (1.0, 0.25, 0.0625, 0.0)
+NEGLIGIBLE = 0.005
+"""Nats a datum for which nobody gives up a variance, or a tighter bound."""
+
 MAX_LEVERAGE = 0.999
 
 Piece = tuple[OrbitSample, Tensor, Tensor]
@@ -33,39 +45,106 @@ Piece = tuple[OrbitSample, Tensor, Tensor]
 
 
 @torch.no_grad()
-def calibrate(
-    solved: Solved,
-    examples: Examples,
-    others: Int[Tensor, "K"],
-    *,
-    generator: torch.Generator,
+def calibrate_codes(
+    likelihood: OneHotGaussian, left_out: Prediction, labels: Int[Tensor, "N"]
 ) -> None:
-    """Take the factor of the variance of a new code under which left-out labels are likeliest.
+    """Take the variance of a new code under which these labels are likeliest."""
 
-    `others` are the data without an inducing variable of their own, which are like those still to
-    come; where there are none, or nobody knows them, all serve.
+    def score(places: tuple[int, ...]) -> float:
+        likelihood.spread.fill_(FACTORS[places[0]])
+        likelihood.excess.fill_(EXCESSES[places[1]])
+        return cautious_scores(likelihood.class_probabilities(left_out), labels).mean().item()
+
+    score(highest(score, (FACTORS.index(1.0), 0), (len(FACTORS), len(EXCESSES))))
+
+
+@torch.no_grad()
+def calibrate_odds(
+    likelihood: LocalLikelihood, left_out: Prediction, labels: Int[Tensor, "N"]
+) -> None:
+    """Take the factors of f and of its variance under which these labels are likeliest.
+
+    Less variance than there is only if that is clearly better.
     """
-    likelihood = solved.model.likelihood
-    assert isinstance(likelihood, OneHotGaussian)
-    rows = torch.ones(examples.num_data, dtype=torch.bool)
-    if len(others) and len(examples.x) == examples.num_data:
-        rows = torch.zeros_like(rows)
-        rows[others.cpu()] = True
-    part = NUM_VARIANCES / rows.sum().item()
-    rows &= torch.rand(len(rows), generator=generator) < part
-    if not rows.any():
-        rows[:] = True
-    pieces = list(gathered(_some(fitted_pieces(solved, examples), rows)))
-    prediction = left_out(solved.model, pieces, solved.prior_factor)
+
+    def scores(spread: float, factor: float) -> Float[Tensor, "N"]:
+        likelihood.spread.fill_(spread)
+        likelihood.factor.fill_(factor)
+        return cautious_scores(likelihood.class_probabilities(left_out), labels)
+
+    def best_factor(spread: float) -> float:
+        def score(place: tuple[int, ...]) -> float:
+            return scores(spread, ODDS_FACTORS[place[0]]).mean().item()
+
+        return ODDS_FACTORS[highest(score, (ODDS_FACTORS.index(1.0),), (len(ODDS_FACTORS),))[0]]
+
+    trials = [(spread, best_factor(spread)) for spread in ODDS_SPREADS]
+    found = [(scores(*trial), trial) for trial in trials]
+    best = functools.reduce(lambda a, b: b if clearly_better(b[0], a[0]) else a, found)
+    scores(*best[1])
+
+
+def cautious_scores(
+    probabilities: Float[Tensor, "N C"], labels: Int[Tensor, "N"]
+) -> Float[Tensor, "N"]:
+    """log p of each label, and for each the share of one more datum whose label is any.
+
+    Where all labels that were left out are right, nothing else would bound how sure to be.
+    """
+    any_label = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log().mean(1)
+    return log_of_own(probabilities, labels) + any_label / len(labels)
+
+
+def clearly_better(scores: Float[Tensor, "N"], than: Float[Tensor, "N"]) -> bool:
+    """By more than a standard error, and by something."""
+    gain = scores - than
+    error = gain.std().item() / math.sqrt(len(gain))
+    return gain.mean().item() > max(error, NEGLIGIBLE)
+
+
+def highest(
+    score: Callable[[tuple[int, ...]], float], start: tuple[int, ...], sizes: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The place on a grid that no neighbour is higher than, uphill from the start."""
+    score = functools.cache(score)
+    ways = list(itertools.product((0, 1, -1), repeat=len(sizes)))
+    place, before = start, None
+    while place != before:
+        before = place
+        for way in ways:
+            other = _moved(place, way)
+            while _within(other, sizes) and score(other) > score(place):
+                place, other = other, _moved(other, way)
+    return place
+
+
+def _moved(place: tuple[int, ...], way: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(place, way, strict=True))
+
+
+def _within(place: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    return all(0 <= at < size for at, size in zip(place, sizes, strict=True))
+
+
+@torch.no_grad()
+def left_out_codes(
+    solved: Solved, examples: Examples, rows: Int[Tensor, "K"], *, generator: torch.Generator
+) -> tuple[Prediction, Int[Tensor, "L"]]:
+    """f at these data as q(u) would have it without each, and their labels; in order of the data.
+
+    Of a stream, whose rows nobody knows, some serve.
+    """
+    chosen = torch.zeros(examples.num_data, dtype=torch.bool)
+    if len(examples.x) == examples.num_data:
+        chosen[rows.cpu()] = True
+    else:
+        part = NUM_VARIANCES / examples.num_data
+        chosen = torch.rand(examples.num_data, generator=generator) < part
+        if not chosen.any():
+            chosen[:] = True
+    pieces = list(gathered(_some(fitted_pieces(solved, examples), chosen)))
     labels = torch.cat([y for _, _, y in pieces]).long()
-    own = torch.arange(len(labels)), labels
-
-    def log_probability(factor: float) -> float:
-        likelihood.spread.fill_(factor)
-        found = likelihood.class_probabilities(prediction)[own]
-        return found.clamp(min=torch.finfo(found.dtype).tiny).log().mean().item()
-
-    likelihood.spread.fill_(max(FACTORS, key=log_probability))
+    return left_out(solved.model, pieces, solved.prior_factor), labels
 
 
 def fitted_pieces(solved: Solved, examples: Examples) -> Iterator[Piece]:

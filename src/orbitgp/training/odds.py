@@ -1,57 +1,65 @@
 """Scales where f is a log-odds, by labels of a subset that are left out in turn.
 
 A bound of softmax is too loose to choose them: it charges every datum for the largest curvature
-that there is, and would rather have an f near 0. Nor is there a closed form of leaving out one
-datum, as Gaussian noise has: the others' local parameters have seen it. So a subset is cut into
-parts, each predicted from all others; no inducing variables stand in between.
+that there is, and would rather have an f near 0. But the first step towards the mode, which is
+least squares (`ascent.py`), knows what it would say of each datum without it: with A = v K + σ²I,
+a = A⁻¹ t and targets t
+
+    f₋ₙ = t_n − a_n / (A⁻¹)_nn,
+
+for every v at once by the eigenvectors of K. No inducing variables stand in between. Where a mean
+on all data takes that v, the kernel itself may keep the one whose bound is highest.
 """
 
 import functools
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.kernels import RBF
+from orbitgp.likelihoods.base import log_of_own
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import cholesky, solve_rows
-from orbitgp.posterior.inducing import average_covariance
+from orbitgp.posterior.inducing import average_covariance, kl
+from orbitgp.training.calibration import ODDS_FACTORS, calibrate_odds, clearly_better
 from orbitgp.training.fixed_point import Prior, Rows, fixed_point
 from orbitgp.training.subsets import MAX_POWER, STEP, subset_sizes
-from orbitgp.values import Prediction
+from orbitgp.values import Moments, Prediction
 
 VARIANCES = tuple(4.0**k for k in range(7))
-SPREADS = (1.0, *(4.0**-k for k in range(1, 5)), 0.0)
 NUM_PARTS = 4
+FEW = 500
+"""Data that tell which variance has the highest bound."""
+
 JITTER = 1e-6
-NEGLIGIBLE = 0.02
-"""Nats a datum that are worth neither a looser bound nor less variance than there is."""
 
 
 @dataclass(frozen=True)
 class Odds:
-    """A kernel variance, a factor of the predictive variance, and log p of each left-out label."""
+    """A kernel variance, and log p of each left-out label with the factor of f that suits them."""
 
     variance: float
-    spread: float
     scores: Float[Tensor, "N"]
-
-    def clearly_better_than(self, other: "Odds") -> bool:
-        """By more than a standard error, and by something."""
-        gain = self.scores - other.scores
-        error = gain.std().item() / math.sqrt(len(gain))
-        return gain.mean().item() > max(error, NEGLIGIBLE)
 
 
 @torch.no_grad()
-def settle_odds(model: InvariantGP, x: Tensor, y: Tensor, *, generator: torch.Generator) -> None:
-    """Take the lengthscale, variance and spread under which left-out labels are likeliest.
+def settle_odds(
+    model: InvariantGP,
+    x: Tensor,
+    y: Tensor,
+    *,
+    apart: bool,
+    max_power: int = MAX_POWER,
+    generator: torch.Generator,
+) -> float:
+    """Take the lengthscale under which left-out labels are likeliest; with the v that is returned.
 
-    Their best lengthscale is not that of codes: least squares hold every f to its code, while
-    log-odds may grow where a kernel is long, and leave to few data what many should say.
+    The kernel's own variance is the same v, and class probabilities are calibrated with it, for a
+    mean that rests on inducing variables; or if the mean is `apart`, the v of the highest bound.
+    With a `max_power` of 0 the lengthscale stays what it is.
     """
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
@@ -63,54 +71,77 @@ def settle_odds(model: InvariantGP, x: Tensor, y: Tensor, *, generator: torch.Ge
     points = model.sample_orbit_at(x[order], noise).points
     length, power = kernel.lengthscale.detach().clone(), 0
 
-    def trial(power: int) -> Odds:
+    def unit_covariance(power: int) -> Float[Tensor, "N N"]:
         kernel.lengthscale = length * STEP**power
         unit = average_covariance(kernel, points) / kernel.variance.item()
         unit.diagonal().add_(JITTER * unit.diagonal().mean())
-        return best_odds(likelihood, unit, labels)
+        return unit
 
-    best = trial(power)
+    best = best_odds(likelihood, unit_covariance(power), labels)
     for way in (1, -1):  # shorter; or longer, if not shorter
-        while 0 <= way * power < MAX_POWER:
-            found = trial(power + way)
+        while 0 <= way * power < max_power:
+            found = best_odds(likelihood, unit_covariance(power + way), labels)
             if found.scores.mean() <= best.scores.mean():
                 break
             power, best = power + way, found
-    kernel.lengthscale = length * STEP**power
-    kernel.variance = best.variance
-    likelihood.spread.fill_(best.spread)
+    unit = unit_covariance(power)
+    if apart:
+        kernel.variance = tightest_variance(likelihood, unit[:FEW, :FEW], labels[:FEW])
+    else:
+        kernel.variance = best.variance
+        by_part = torch.cat([labels[k::NUM_PARTS] for k in range(NUM_PARTS)])
+        left_out = left_out_predictions(likelihood, best.variance * unit, labels)
+        calibrate_odds(likelihood, left_out, by_part)
+    return best.variance
+
+
+def tightest_variance(
+    likelihood: LocalLikelihood, unit: Float[Tensor, "N N"], labels: Int[Tensor, "N"]
+) -> float:
+    """The variance with the highest bound for this covariance of a unit one."""
+    best = VARIANCES[0], highest_bound(likelihood, VARIANCES[0] * unit, labels)
+    for variance in VARIANCES[1:]:
+        found = highest_bound(likelihood, variance * unit, labels)
+        if found <= best[1]:
+            break
+        best = variance, found
+    return best[0]
+
+
+def highest_bound(
+    likelihood: LocalLikelihood, covariance: Float[Tensor, "N N"], labels: Int[Tensor, "N"]
+) -> float:
+    """The bound of these data, with a variable for each, by the best q and local parameters."""
+    prior = Prior(covariance, cholesky(covariance, "the covariance of a subset"))
+    found = fixed_point(likelihood, Rows(covariance, covariance.diagonal(), labels), prior)
+    mean = prior.factor @ found.q.mean
+    kept = [(prior.factor @ scale).square().sum(1) for scale in found.q.scale]
+    variance = torch.stack(kept, 1).expand_as(mean)
+    bound = likelihood.bound_at(labels, found.local)
+    expected = bound.expectation(Moments(mean, mean.square(), variance)).sum()
+    return (expected - kl(found.q)).item()
 
 
 def best_odds(
     likelihood: LocalLikelihood, unit: Float[Tensor, "N N"], labels: Int[Tensor, "N"]
 ) -> Odds:
-    """The best variance for this covariance of a unit one, and the best spread with it.
+    """The best variance for this covariance of a unit one; larger ones only if clearly better."""
+    values, vectors = torch.linalg.eigh(unit)
+    noise = 1 / likelihood.max_precision
+    targets = noise * likelihood.flattest_bound(labels).linear
+    turned, squares = vectors.mT @ targets, vectors.square()
 
-    A larger one, whose bound is looser, only if it is clearly better.
-    """
-    best = odds_at(likelihood, unit, labels, VARIANCES[0])
-    for variance in VARIANCES[1:]:
-        found = odds_at(likelihood, unit, labels, variance)
-        if not found.clearly_better_than(best):
-            break
-        best = found
-    return best
+    def at(variance: float) -> Odds:
+        inverse = 1 / (variance * values.clamp(min=0) + noise)
+        a, own = vectors @ (inverse.unsqueeze(1) * turned), squares @ inverse
+        f = targets - a / own.unsqueeze(1)
+        trials = [
+            log_of_own(likelihood.log_probabilities(c * f).exp(), labels) for c in ODDS_FACTORS
+        ]
+        return Odds(variance, max(trials, key=lambda scores: scores.mean().item()))
 
-
-def odds_at(
-    likelihood: LocalLikelihood,
-    unit: Float[Tensor, "N N"],
-    labels: Int[Tensor, "N"],
-    variance: float,
-) -> Odds:
-    """This variance with the spread that suits it: 1, unless less is clearly better."""
-    left_out = left_out_predictions(likelihood, variance * unit, labels)
-    by_part = torch.cat([labels[k::NUM_PARTS] for k in range(NUM_PARTS)])
-    trials = [
-        Odds(variance, spread, label_scores(likelihood, left_out, by_part, spread))
-        for spread in SPREADS
-    ]
-    return functools.reduce(lambda a, b: b if b.clearly_better_than(a) else a, trials)
+    trials = [at(variance) for variance in VARIANCES]
+    return functools.reduce(lambda a, b: b if clearly_better(b.scores, a.scores) else a, trials)
 
 
 def left_out_predictions(
@@ -120,15 +151,6 @@ def left_out_predictions(
     places = torch.arange(len(labels), device=labels.device) % NUM_PARTS
     parts = [predicted(likelihood, covariance, labels, places == k) for k in range(NUM_PARTS)]
     return Prediction.concatenated(parts)
-
-
-def label_scores(
-    likelihood: LocalLikelihood, prediction: Prediction, labels: Int[Tensor, "N"], spread: float
-) -> Float[Tensor, "N"]:
-    """log probability of each label."""
-    wide = replace(prediction, variance=spread * prediction.variance)
-    own = likelihood.mean_probabilities(wide).gather(1, labels.unsqueeze(1)).squeeze(1)
-    return own.clamp(min=torch.finfo(own.dtype).tiny).log()
 
 
 def predicted(

@@ -13,7 +13,7 @@ from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.sealed import MALFORMED, check_like, within
-from orbitgp.training.calibration import calibrate
+from orbitgp.training.calibration import calibrate_codes, calibrate_odds, left_out_codes
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.carrying import carries
 from orbitgp.training.checkpoint import Checkpoint
@@ -33,11 +33,13 @@ from orbitgp.training.solving import (
     solve_local,
 )
 from orbitgp.training.starts import with_points
-from orbitgp.training.subsets import settle
-from orbitgp.training.whole_mean import mean_of_all
+from orbitgp.training.subsets import MAX_POWER, settle
+from orbitgp.training.whole_mean import mean_of_all, some_left_out
 
 SCREEN_STEPS = 40
 MAX_AVERAGED = 64
+NUM_PREDICTED = 8
+"""Orbit samples of data that are left out, for the variance of their f."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Run:
         self.curve: list[Evaluation] = []
         self.num_steps = 0
         self.stopped = ""
+        self.mean_variance: float | None = None
         self._begin(0 if len(models) > 1 else 1)
 
     def finish(self, callback: Callback, checkpoint: Checkpoint) -> Outcome:
@@ -135,7 +138,15 @@ class Run:
             points = model.posterior.points.unsqueeze(1)
             model = with_points(model, points, likelihood=self.plan.likelihood)
         if isinstance(model.likelihood, LocalLikelihood):
-            settle_odds(model, x, y, generator=self.generator)
+            # codes, where they came first, have settled the lengthscale with more data
+            self.mean_variance = settle_odds(
+                model,
+                x,
+                y,
+                apart=self.plan.mean_samples > 0,
+                max_power=MAX_POWER if self.plan.likelihood is None else 0,
+                generator=self.generator,
+            )
         model = projected(model, x, generator=self.generator)
         make_coarse(model)
         return model
@@ -157,11 +168,18 @@ class Run:
             weighed = with_scales(solved, highest_bound(solved, fresh, scales, num_data))
             solved = with_scales(solved, scales)
         value, error = evidence(weighed.model, weighed.prior_factor, self.examples, **shared)
-        if isinstance(model.likelihood, OneHotGaussian):
-            calibrate(solved, self.examples, others, generator=self.generator)
-        model = solved.model
+        model, likelihood, rows = solved.model, solved.model.likelihood, some_left_out(order)
+        coded = isinstance(likelihood, OneHotGaussian)
+        left = (
+            left_out_codes(solved, self.examples, rows, generator=self.generator) if coded else None
+        )
         del solved, weighed  # and their M×M matrices
-        self._take_mean_of_all(model, self.examples)
+        mean = self._take_mean_of_all(model, self.examples, order)
+        if coded and left is not None:
+            prediction, labels = left
+            if mean is not None:
+                prediction = replace(prediction, mean=mean[rows.argsort()])
+            calibrate_codes(likelihood, prediction, labels)
         return model, value, error
 
     def _solve_local(self, model: InvariantGP, order: Tensor) -> tuple[InvariantGP, float, float]:
@@ -173,15 +191,28 @@ class Run:
         )
         shared = {"generator": self.generator, "group": self.group}
         value, error = evidence(model, prior.factor, examples, **shared)
-        self._take_mean_of_all(model, examples)
+        if self.plan.mean_samples:
+            likelihood, rows = model.likelihood, some_left_out(order)
+            assert isinstance(likelihood, LocalLikelihood)
+            draws = {"num_samples": NUM_PREDICTED, "generator": self.generator}
+            left_out = model.predict(examples.x[rows], **draws)
+            mean = self._take_mean_of_all(model, examples, order)
+            if mean is not None:
+                labels = likelihood.labels_of(examples.y[rows])
+                calibrate_odds(likelihood, replace(left_out, mean=mean), labels)
         return model, value, error
 
-    def _take_mean_of_all(self, model: InvariantGP, examples: Examples) -> None:
-        """A variable for every datum, if the plan has points for it."""
-        if self.plan.mean_samples:
-            assert isinstance(examples, Resident)
-            draws = {"num_samples": self.plan.mean_samples, "generator": self.generator}
-            model.mean_basis = mean_of_all(model, examples, **draws)
+    def _take_mean_of_all(
+        self, model: InvariantGP, examples: Examples, order: Tensor
+    ) -> Tensor | None:
+        """A variable for every datum, if the plan has points for it; the mean that is left out."""
+        if not self.plan.mean_samples:
+            return None
+        assert isinstance(examples, Resident)
+        draws = {"num_samples": self.plan.mean_samples, "generator": self.generator}
+        found = mean_of_all(model, examples, order, variance=self.mean_variance, **draws)
+        model.mean_basis = None if found is None else found.basis
+        return None if found is None else found.left_out
 
     @property
     def chosen(self) -> InvariantGP:
