@@ -14,9 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orbitgp.likelihoods.base import log_of_own
 from orbitgp.likelihoods.local import LocalLikelihood
-from orbitgp.training.calibration import ODDS_FACTORS
+from orbitgp.training.calibration import scores_of_best_factor
 from orbitgp.training.equations import Equations
 from orbitgp.training.fixed_point import quickened
 from orbitgp.values import Moments
@@ -68,8 +67,7 @@ def likeliest_round(
     best, found = (-float("inf"), 0), torch.empty(0)
     for number, states in enumerate(itertools.islice(zip(*climbs, strict=True), MAX_ROUNDS + 1)):
         f = torch.cat([state[1][rows] for state, rows in zip(states, parts, strict=True)])
-        scores = [log_of_own(likelihood.log_probabilities(c * f).exp(), own) for c in ODDS_FACTORS]
-        score = max(part.mean().item() for part in scores)
+        score = scores_of_best_factor(likelihood, f, own).mean().item()
         if score > best[0]:
             best, found = (score, number), f
         elif number - best[1] >= PATIENCE:

@@ -84,6 +84,14 @@ def calibrate_odds(
     scores(*best[1])
 
 
+def scores_of_best_factor(
+    likelihood: LocalLikelihood, f: Float[Tensor, "N C"], labels: Int[Tensor, "N"]
+) -> Float[Tensor, "N"]:
+    """log p of each label, were f known, with the factor of f under which all are likeliest."""
+    trials = [log_of_own(likelihood.log_probabilities(c * f).exp(), labels) for c in ODDS_FACTORS]
+    return max(trials, key=lambda scores: scores.mean().item())
+
+
 def cautious_scores(
     probabilities: Float[Tensor, "N C"], labels: Int[Tensor, "N"]
 ) -> Float[Tensor, "N"]:

@@ -19,12 +19,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.kernels import RBF
-from orbitgp.likelihoods.base import log_of_own
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import cholesky, solve_rows
 from orbitgp.posterior.inducing import average_covariance, kl
-from orbitgp.training.calibration import ODDS_FACTORS, calibrate_odds, clearly_better
+from orbitgp.training.calibration import calibrate_odds, clearly_better, scores_of_best_factor
 from orbitgp.training.fixed_point import Prior, Rows, fixed_point
 from orbitgp.training.subsets import MAX_POWER, STEP, subset_sizes
 from orbitgp.values import Moments, Prediction
@@ -135,10 +134,7 @@ def best_odds(
         inverse = 1 / (variance * values.clamp(min=0) + noise)
         a, own = vectors @ (inverse.unsqueeze(1) * turned), squares @ inverse
         f = targets - a / own.unsqueeze(1)
-        trials = [
-            log_of_own(likelihood.log_probabilities(c * f).exp(), labels) for c in ODDS_FACTORS
-        ]
-        return Odds(variance, max(trials, key=lambda scores: scores.mean().item()))
+        return Odds(variance, scores_of_best_factor(likelihood, f, labels))
 
     trials = [at(variance) for variance in VARIANCES]
     return functools.reduce(lambda a, b: b if clearly_better(b.scores, a.scores) else a, trials)
