@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from experiments.mnist import feature_map
 from experiments.record import RESULTS, record
-from orbitgp import RBF, Affine, Callback, OneHotGaussian, Orbit, TrainingSettings
+from orbitgp import RBF, Affine, Callback, InvariantGP, OneHotGaussian, Orbit, TrainingSettings
 from orbitgp.data.named import load_named
 from orbitgp.estimators.sizes import STAGE_ONE_POINTS
 from orbitgp.orbits.names import starting_orbits
@@ -44,22 +44,37 @@ def random_start(generator: torch.Generator) -> tuple[Affine, float]:
     return Affine([-end for end in ends[:6]], ends[6:]), factor
 
 
-def learn(
-    orbit: Orbit, factor: float, features: nn.Module, data: tuple[Any, Any], seed: int
-) -> dict[str, Any]:
-    """Stage one of a classifier from there; all have the same batches, draws and evaluation set."""
-    (x, y), generator = data, torch.Generator().manual_seed(seed)
-    begun = orbit.describe()
-    model = initial_model(
+def digits(features: str) -> tuple[nn.Module, Tensor, Tensor]:
+    """The map, and all images and labels of MNIST for training."""
+    data = load_named("mnist")
+    x = torch.from_numpy(data.x / data.x.max()).float()
+    return feature_map(features) or nn.Flatten(), x, torch.from_numpy(np.asarray(data.y)).long()
+
+
+def beginning(
+    orbit: Orbit, features: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator
+) -> InvariantGP:
+    """A classifier before stage one."""
+    num_classes = int(y.max()) + 1
+    return initial_model(
         orbit,
-        OneHotGaussian(int(y.max()) + 1, noise=0.05),
+        OneHotGaussian(num_classes, noise=0.05),
         x,
-        num_outputs=int(y.max()) + 1,
+        num_outputs=num_classes,
         num_points=min(STAGE_ONE_POINTS, len(x)),
         feature_map=features,
         variance=0.2,
         generator=generator,
     )
+
+
+def learn(
+    orbit: Orbit, factor: float, data: tuple[nn.Module, Tensor, Tensor], seed: int
+) -> dict[str, Any]:
+    """Stage one of a classifier from there; all have the same batches, draws and evaluation set."""
+    (features, x, y), generator = data, torch.Generator().manual_seed(seed)
+    begun = orbit.describe()
+    model = beginning(orbit, features, x, y, generator)
     assert isinstance(model.kernel, RBF)
     model.kernel.lengthscale = model.kernel.lengthscale.detach() * factor
     training = Training(model, x, y, settings=TrainingSettings(), generator=generator)
@@ -111,21 +126,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    digits, seed = load_named("mnist"), arguments.seed
-    x = torch.from_numpy(digits.x / digits.x.max()).float()
-    data = x, torch.from_numpy(np.asarray(digits.y)).long()
-    features = feature_map(arguments.features) or nn.Flatten()
+    data, seed = digits(arguments.features), arguments.seed
     generator = torch.Generator().manual_seed(seed)
     screened: list[tuple[Orbit, float]] = [(orbit, 1.0) for orbit in starting_orbits("affine")]
     starts = [*screened, *(random_start(generator) for _ in range(arguments.num_starts))]
     rows = []
     for orbit, factor in starts:
-        rows.append(learn(orbit, factor, features, data, seed))
+        rows.append(learn(orbit, factor, data, seed))
         print({key: value for key, value in rows[-1].items() if key != "ranges"}, flush=True)
     named, free = rows[: len(screened)], rows[len(screened) :]
     values = summary(named, free)
     print(values)
-    values |= {"features": arguments.features, "num_data": len(x), "named": named, "starts": free}
+    values |= {
+        "features": arguments.features,
+        "num_data": len(data[1]),
+        "named": named,
+        "starts": free,
+    }
     command = f"python -m experiments.starts --features {arguments.features}"
     record(arguments.out, f"mnist-starts-{arguments.features}", command, seed, values)
 

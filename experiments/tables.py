@@ -114,6 +114,16 @@ def starts() -> str:
     return table([*head, "recoveries"], rows)
 
 
+def gradient_noise() -> str:
+    """What orbit samples are worth in a gradient."""
+    rows = [
+        [result["features"], row["num_samples"], row["orbit_part"], row["times_the_least"]]
+        for result in results("mnist-gradient-noise-*")
+        for row in result["rows"]
+    ]
+    return table(["features", "S", "orbit noise, part of all", "variance × seconds"], rows)
+
+
 def likelihoods() -> str:
     """Gaussian codes, Pólya-Gamma, softmax and broken sticks."""
     rows = []
@@ -133,21 +143,22 @@ def partial_rotation() -> str:
             found = results(f"partial-rotation-{angle}-*[0-9]{kind}-[0-9]")
             found = sorted(found, key=lambda result: result["start"])
             label = "network" if kind else "carried"
-            for result in found:
-                error = result["test_error"]
-                angles = [f"±{angle}°", f"±{result['start']}°", label]
-                rows.append([*angles, f"±{result['learned_angle']}°", error])
+            runs = [(f"±{r['start']}°", f"±{r['learned_angle']}°", r) for r in found]
+            runs += [("no invariance", "–", r["without_invariance"]) for r in found[:1]]
+            for start, learned, result in runs:
+                errors = result["test_error"], result.get("test_error_of_inducing_variables", "–")
+                rows.append([f"±{angle}°", start, label, learned, *errors])
                 rows[-1] += [f"{result['elbo']:,.0f}"]
-            if found:
-                plain = found[0]["without_invariance"]
-                rows.append([f"±{angle}°", "no invariance", label, "–", plain["test_error"]])
-                rows[-1] += [f"{plain['elbo']:,.0f}"]
-    return table(["turned by", "start", "local parameters", "learned", "error, %", "ELBO"], rows)
+    head = ["turned by", "start", "local parameters", "learned"]
+    return table([*head, "error, %", "of q(u), %", "ELBO"], rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
-    for function in (mnist, few_labels, hand_set, tangent, starts, likelihoods, partial_rotation)
+    for function in (
+        *(mnist, few_labels, hand_set, tangent, starts, gradient_noise),
+        *(likelihoods, partial_rotation),
+    )
 }
 
 

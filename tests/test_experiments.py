@@ -8,6 +8,7 @@ import torch
 
 from experiments import (
     few_labels,
+    gradient_noise,
     growth,
     hand_set,
     likelihoods,
@@ -119,6 +120,25 @@ def test_warp_and_tangent_are_compared(few_digits, monkeypatch, tmp_path):
     assert all(row["microseconds_for_a_draw"] > 0 for row in rows.values())
 
 
+def test_noise_of_a_gradient_is_that_of_draws_and_that_of_batches():
+    generator = torch.Generator().manual_seed(0)
+    batches, draws = (torch.randn(4000, k, 1, generator=generator).double() for k in (1, 4))
+    found = gradient_noise.noise(3 * batches + 0.5 * draws)
+    for name, expected in (("batch_variance", 9.0), ("orbit_variance", 0.25)):
+        error = expected * (2 / 4000) ** 0.5  # of a variance of 4,000 normals, at most
+        z = (found[name] - expected) / error
+        assert abs(z) < 4, f"{name}: {found[name]} ± {error}"
+
+
+def test_noise_of_gradients_falls_with_samples(few_digits, monkeypatch, tmp_path):
+    for name, value in (("SAMPLES", (2, 16)), ("NUM_BATCHES", 3), ("LEARNED_STEPS", 2)):
+        monkeypatch.setattr(gradient_noise, name, value)
+    run_main(gradient_noise, monkeypatch, "--out", str(tmp_path))
+    few, many = json.loads((tmp_path / "mnist-gradient-noise-pixels-0.json").read_text())["rows"]
+    assert many["orbit_variance"] < few["orbit_variance"]
+    assert min(few["times_the_least"], many["times_the_least"]) == 1
+
+
 def test_likelihoods_are_compared(few_digits, monkeypatch, tmp_path):
     monkeypatch.setattr(likelihoods, "RESULTS", tmp_path)
     run_main(likelihoods, monkeypatch, "--data", "mnist-60", "--budget", "5")
@@ -130,8 +150,37 @@ def test_likelihoods_are_compared(few_digits, monkeypatch, tmp_path):
     assert len(x) == len(y) == 90
 
 
+def test_vertex_of_a_parabola():
+    values = [3.0 - 2 * (x - 0.3) ** 2 for x in (-1, 0, 1)]
+    assert partial_rotation.vertex(*values) == pytest.approx(0.3)
+    assert partial_rotation.vertex(1.0, 1.0, 1.0) == 0
+
+
+def test_a_search_ends_at_the_highest_place_and_tries_none_twice(few_digits, monkeypatch):
+    tried = []
+
+    def bound(search, place):
+        tried.append(place)
+        angle = -(((place.narrower or 0) - 6.7) ** 2)
+        value = angle - (place.shorter - 2) ** 2 - (place.larger + 1) ** 2
+        return partial_rotation.Trial(None, None, value, 0.0)  # pyright: ignore
+
+    monkeypatch.setattr(partial_rotation.Search, "_trial", bound)
+    search = partial_rotation.Search(*partial_rotation.digits(20, 60, 0), 0)
+    ends = [search.climbed(partial_rotation.Place(0, 0, narrower)) for narrower in (3, 12)]
+    for end in ends:
+        assert (end.shorter, end.larger) == (2, -1)
+        assert end.narrower == pytest.approx(6.7)
+        assert end.angle == pytest.approx(180 / 1.1**6.7)
+    assert len(tried) == len(set(tried))
+    assert search.climbed(partial_rotation.Place(0, 0, None)).angle == 0
+    widest = partial_rotation.Place(0, 0, 0)
+    assert widest.moved(narrower=-1) == widest
+
+
 def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_path):
-    monkeypatch.setattr(partial_rotation, "FINAL_POINTS", 30)
+    monkeypatch.setattr(partial_rotation, "NUM_AVERAGES", 30)
+    monkeypatch.setattr(partial_rotation, "MAX_TRIALS", 1)
     quick = TrainingSettings(max_steps=4, evaluate_every=2)
     monkeypatch.setattr(partial_rotation, "SETTINGS", quick)
     options = ["--angle", "20", "--starts", "5", "30", "--num-data", "60", "--out", str(tmp_path)]

@@ -73,11 +73,14 @@ def test_a_likelihood_that_does_not_suit_is_refused():
 
 def recorded_tables():
     """Rows by likelihood of each recorded set, and its number of test images."""
-    pair = json.loads((RESULTS / "likelihoods-usps-3-5-0.json").read_text())["likelihoods"]
-    digits = json.loads((RESULTS / "likelihoods-mnist-60000-0.json").read_text())["likelihoods"]
+    sets = {"usps-3-5": 326, "usps": 2007, "fashion-shirt-coat": 2000, "mnist-60000": 10_000}
     codes = json.loads((RESULTS / "mnist-pixels-affine-60000-0.json").read_text())
     codes["seconds"] = codes["seconds"]["total"]
-    return [(pair, 326), (digits | {"gaussian": codes}, 10_000)]
+    tables = []
+    for name, num_images in sets.items():
+        rows = json.loads((RESULTS / f"likelihoods-{name}-0.json").read_text())["likelihoods"]
+        tables.append(({"gaussian": codes, **rows}, num_images))
+    return tables
 
 
 @pytest.mark.parametrize(("rows", "num_images"), recorded_tables())

@@ -174,6 +174,22 @@ def test_a_datum_that_counts_twice_is_two(generator):
     assert_close(weighed.q.scale, twice.q.scale, tolerance=1e-6)
 
 
+@pytest.mark.parametrize(
+    "likelihood", [PolyaGamma(), StickBreaking(4), Softmax(4)], ids=lambda each: repr(each)[:8]
+)
+def test_rounds_that_begin_near_the_end_are_few_and_end_there(likelihood, generator):
+    model, x, labels = problem(likelihood, generator, num_points=15)
+    far, rows, _ = solved(model, x, labels)
+    model.kernel.variance = 1.1 * model.kernel.variance.item()
+    cold, rows, prior = solved(model, x, labels)
+    warm = fixed_point(likelihood, rows, prior, local=far.local)
+    assert warm.num_rounds < cold.num_rounds
+    assert_close(warm.q.mean, cold.q.mean, tolerance=0.02)
+    targets = likelihood.carry(labels, far.local)
+    assert likelihood.local_of(labels) is None
+    assert_close(likelihood.local_of(targets), far.local, tolerance=0)
+
+
 @pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
 def test_scales_of_most_left_out_probability_are_near_the_true_ones(generator, factor):
     likelihood = Softmax(4)

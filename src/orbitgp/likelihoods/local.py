@@ -92,6 +92,10 @@ class LocalLikelihood(Likelihood):
         """Targets that hold each label and its local parameters, which pass through any loader."""
         return torch.cat([self.check_labels(labels).double().unsqueeze(1), local.double()], 1)
 
+    def local_of(self, y: Shaped[Tensor, "N *targets"]) -> Float[Tensor, "N K"] | None:
+        """The local parameters that `carry` put there, if it did."""
+        return y[:, 1:] if y.ndim == 2 and y.is_floating_point() else None
+
     def labels_of(self, y: Shaped[Tensor, "N *targets"]) -> Int[Tensor, "N"]:
         """The labels alone."""
         return self.check_labels(y[:, 0].long() if y.ndim == 2 else y)

@@ -38,10 +38,12 @@ class Softmax(LocalLikelihood):
     def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
         """Tight at f = ψ; λ = ½ for every datum."""
         scores = from_contrasts(local)
-        log_s = torch.log_softmax(scores, 1)
-        s = log_s.exp()
-        # (Vᵀs)·ψ − lse(Vψ) = s·log s
-        constant = (s * log_s).sum(1) - 0.5 * CURVATURE * local.square().sum(1)
+        s = torch.softmax(scores, 1)
+        # lse(Vψ) = (Vψ)_k − log s_k for any k; the largest s_k is at least 1/C
+        lse = scores.amax(1) - s.amax(1).log()
+        # (Vᵀs)·ψ = s·(Vψ)
+        constant = torch.linalg.vecdot(s, scores) - lse
+        constant = constant - 0.5 * CURVATURE * torch.linalg.vecdot(local, local)
         errors = -s
         errors[torch.arange(len(labels), device=s.device), labels] += 1  # e_y − s
         return QuadraticBound(

@@ -96,16 +96,32 @@ def rows_of(model: InvariantGP, examples: Resident, *, num_samples: int, seed: i
 
 @torch.no_grad()
 def fixed_point(
-    likelihood: LocalLikelihood, rows: Rows, prior: Prior, *, weight: float = 1.0
+    likelihood: LocalLikelihood,
+    rows: Rows,
+    prior: Prior,
+    *,
+    weight: float = 1.0,
+    local: Float[Tensor, "N K"] | None = None,
 ) -> FixedPoint:
-    """Rounds until the mean of f rests; each datum counts as `weight` of them."""
+    """Rounds until the mean of f rests; each datum counts as `weight` of them.
+
+    They begin with these local parameters, or with 0: those of a model that is nearly the same save
+    most of the rounds.
+    """
     find = accelerated if isinstance(likelihood, Softmax) else alternating
-    return find(likelihood, rows, prior, weight)
+    return find(
+        likelihood, rows, prior, weight, _zeros(likelihood, rows) if local is None else local
+    )
 
 
-def accelerated(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: float) -> FixedPoint:
+def accelerated(
+    likelihood: LocalLikelihood,
+    rows: Rows,
+    prior: Prior,
+    weight: float,
+    local: Float[Tensor, "N K"],
+) -> FixedPoint:
     """μ ← K F⁻ᵀF⁻¹ Kᵀ l(ψ) with Nesterov's ψ, begun anew where it would turn back."""
-    local = _zeros(likelihood, rows)
     bound = likelihood.bound_at(rows.labels, local)
     factors = _factors(rows, prior, weight * bound.precision)
     before, speed, number = local, 1.0, 0
@@ -133,10 +149,15 @@ def quickened(speed: float, *, turns_back: bool) -> tuple[float, float]:
     return faster, (speed - 1) / faster
 
 
-def alternating(likelihood: LocalLikelihood, rows: Rows, prior: Prior, weight: float) -> FixedPoint:
+def alternating(
+    likelihood: LocalLikelihood,
+    rows: Rows,
+    prior: Prior,
+    weight: float,
+    local: Float[Tensor, "N K"],
+) -> FixedPoint:
     """q(u), then local parameters from its moments, in turn."""
-    local, left = _zeros(likelihood, rows), _unexplained(rows, prior)
-    before, number = _zeros(likelihood, rows), 0
+    left, before, number = _unexplained(rows, prior), torch.zeros_like(local), 0
     while True:
         number += 1
         bound = likelihood.bound_at(rows.labels, local)

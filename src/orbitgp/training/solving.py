@@ -147,7 +147,8 @@ def solve_local(
 ) -> tuple[InvariantGP, Prior, Resident]:
     """Stage two where the bound has local parameters.
 
-    Returns the data with those that q(u) was fitted with, which no later draw depends on.
+    Returns the data with those that q(u) was fitted with, which no later draw depends on. Data that
+    already carry some, of a model that is nearly the same, take fewer rounds.
     """
     likelihood = model.likelihood
     assert isinstance(likelihood, LocalLikelihood)
@@ -155,9 +156,10 @@ def solve_local(
     large = with_points(model, orbit_points(model, examples.x[rows], **draws))
     prior = Prior.of(large.posterior, large.kernel)
     draws = {"num_samples": fitting_samples(num_averaged), "seed": pass_seed(generator)}
-    found = fixed_point(likelihood, rows_of(large, examples, **draws), prior)
+    data, carried = rows_of(large, examples, **draws), likelihood.local_of(examples.y)
+    found = fixed_point(likelihood, data, prior, local=carried)
     large.posterior.assign(found.q)
-    return large, prior, Resident(examples.x, likelihood.carry(examples.y, found.local))
+    return large, prior, Resident(examples.x, likelihood.carry(data.labels, found.local))
 
 
 @torch.no_grad()
