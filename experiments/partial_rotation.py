@@ -171,10 +171,9 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """A model with the best q(u) of many averages, its data, and its bound."""
+    """A model with the best q(u) of many averages, and its bound."""
 
     model: InvariantGP
-    examples: Resident
     elbo: float
     standard_error: float
 
@@ -204,20 +203,14 @@ class Search:
         """With the same averages and draws at every place."""
         generator = torch.Generator().manual_seed(self.seed)
         model = place.model(self.train_set.x, generator)
-        found = self._solved(model, generator)
-        # local parameters of the last place are nearly those of the next
-        self.latest = found.examples
-        print(place, f"±{place.angle:.1f}°", round(found.elbo, 1), flush=True)
-        return found
-
-    def _solved(self, model: InvariantGP, generator: torch.Generator) -> Trial:
-        model = projected(model, self.train_set.x, generator=generator)
-        make_coarse(model)
+        model = coarsened(model, self.train_set.x, generator)
         rows = torch.randperm(self.train_set.num_data, generator=generator)[:NUM_AVERAGES]
         draws = {"num_averaged": samples_of(model), "generator": generator}
-        model, prior, examples = solve_local(model, self.latest, rows, **draws)
-        bound = evidence(model, prior.factor, examples, generator=generator)
-        return Trial(model, examples, *bound)
+        # local parameters of the last place are nearly those of the next
+        model, prior, self.latest = solve_local(model, self.latest, rows, **draws)
+        bound = evidence(model, prior.factor, self.latest, generator=generator)
+        print(place, f"±{place.angle:.1f}°", round(bound[0], 1), flush=True)
+        return Trial(model, *bound)
 
     def _tested(self, place: Place) -> tuple[float, float]:
         """Test errors: of the mean of all data, with scales that suit it, and of this q(u)."""
@@ -226,12 +219,20 @@ class Search:
         model = place.model(whole.x, generator)
         make_coarse(model)
         variance = settle_odds(model, whole.x, whole.y, apart=True, generator=generator)
-        model = self._solved(model, generator).model
+        model = coarsened(model, whole.x, generator)
         order = torch.randperm(whole.num_data, generator=generator)
         draws = {"num_samples": samples_of(model), "generator": generator}
         found = mean_of_all(model, whole, order, variance=variance, **draws)
-        model.mean_basis = found and found.basis
+        assert found is not None, "the equations of the mean were given up"
+        model.mean_basis = found.basis
         return test_error_of(model, self.test, self.seed), of_q
+
+
+def coarsened(model: InvariantGP, x: Tensor, generator: torch.Generator) -> InvariantGP:
+    """On few axes, with the kernel at rounded points."""
+    model = projected(model, x, generator=generator)
+    make_coarse(model)
+    return model
 
 
 def samples_of(model: InvariantGP) -> int:

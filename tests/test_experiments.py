@@ -163,7 +163,7 @@ def test_a_search_ends_at_the_highest_place_and_tries_none_twice(few_digits, mon
         tried.append(place)
         angle = -(((place.narrower or 0) - 6.7) ** 2)
         value = angle - (place.shorter - 2) ** 2 - (place.larger + 1) ** 2
-        return partial_rotation.Trial(None, None, value, 0.0)  # pyright: ignore
+        return partial_rotation.Trial(None, value, 0.0)  # pyright: ignore
 
     monkeypatch.setattr(partial_rotation.Search, "_trial", bound)
     search = partial_rotation.Search(*partial_rotation.digits(20, 60, 0), 0)

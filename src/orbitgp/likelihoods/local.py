@@ -67,20 +67,25 @@ class LocalLikelihood(Likelihood):
     def flattest_bound(self, labels: Shaped[Tensor, "N *targets"]) -> QuadraticBound:
         """The bound with local parameters 0, which touches at f = 0."""
         labels = self.labels_of(labels)
-        none = torch.zeros(len(labels), self.num_local, dtype=torch.float64, device=labels.device)
-        return self.bound_at(labels, none)
+        return self.bound_at(labels, self.no_local(labels))
+
+    def no_local(self, labels: Int[Tensor, "N"]) -> Float[Tensor, "N K"]:
+        """Local parameters 0."""
+        size = (len(labels), self.num_local)
+        return torch.zeros(size, dtype=torch.float64, device=labels.device)
 
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
     ) -> QuadraticBound:
         """The bound for labels [N], or for what `carry` made of them."""
-        if y.ndim == 2 and y.is_floating_point():
+        local = self.local_of(y)
+        if local is not None:
             if y.shape[1] != 1 + self.num_local:
                 raise InputError(
                     f"labels with local parameters have {1 + self.num_local} columns here; got "
                     f"{y.shape[1]}: make them with `carry`"
                 )
-            return self.bound_at(self.check_labels(y[:, 0].long()), y[:, 1:])
+            return self.bound_at(self.labels_of(y), local)
         labels = self.check_labels(y)
         if self.recognition is not None:
             return self.bound_at(labels, self.recognition(x, labels).double())
@@ -92,7 +97,7 @@ class LocalLikelihood(Likelihood):
         """Targets that hold each label and its local parameters, which pass through any loader."""
         return torch.cat([self.check_labels(labels).double().unsqueeze(1), local.double()], 1)
 
-    def local_of(self, y: Shaped[Tensor, "N *targets"]) -> Float[Tensor, "N K"] | None:
+    def local_of(self, y: Shaped[Tensor, "N *targets"]) -> Float[Tensor, "N L"] | None:
         """The local parameters that `carry` put there, if it did."""
         return y[:, 1:] if y.ndim == 2 and y.is_floating_point() else None
 

@@ -109,9 +109,8 @@ def fixed_point(
     most of the rounds.
     """
     find = accelerated if isinstance(likelihood, Softmax) else alternating
-    return find(
-        likelihood, rows, prior, weight, _zeros(likelihood, rows) if local is None else local
-    )
+    start = likelihood.no_local(rows.labels) if local is None else local
+    return find(likelihood, rows, prior, weight, start)
 
 
 def accelerated(
@@ -171,11 +170,6 @@ def alternating(
             q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
             return FixedPoint(q, local, number)
         before = mean
-
-
-def _zeros(likelihood: LocalLikelihood, rows: Rows) -> Float[Tensor, "N K"]:
-    size = (len(rows.labels), likelihood.num_local)
-    return torch.zeros(size, dtype=torch.float64, device=rows.mean.device)
 
 
 def _small(step: Float[Tensor, "N C"]) -> bool:
