@@ -76,10 +76,12 @@ def main() -> None:
         rows[kind] = run(split, kind, arguments.budget, seed)
         print(kind, rows[kind], flush=True)
     command = f"python -m experiments.likelihoods --data {data} --budget {arguments.budget:g}"
+    name = f"likelihoods-{data}"
     if arguments.likelihoods:
         command += f" --likelihoods {' '.join(kinds)}"
+        name = "-".join([name, *kinds])
     values = {"data": data, "num_data": len(split[0]), "likelihoods": rows}
-    record(RESULTS, f"likelihoods-{data}", command, seed, values)
+    record(RESULTS, name, command, seed, values)
 
 
 if __name__ == "__main__":

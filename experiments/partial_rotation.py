@@ -49,7 +49,10 @@ from orbitgp.training.starts import initial_model
 from orbitgp.training.whole_mean import mean_of_all
 
 STARTS = (5, 45, 90, 179)
-NUM_DATA, NUM_POINTS, NUM_AVERAGES, NUM_SAMPLES = 20_000, 500, 2000, 8
+NUM_DATA, NUM_POINTS, NUM_SAMPLES = 20_000, 500, 8
+NUM_AVERAGES = (500, 1000, 2000)
+"""Few first, which cost little and end near where more do."""
+
 SETTINGS = TrainingSettings(max_steps=100, fit_size=NUM_DATA, fit_samples=NUM_SAMPLES)
 """q(u) of all data: with few of them the logistic bound of the others falls while it learns."""
 
@@ -57,8 +60,7 @@ LENGTH, VARIANCE, TURN = 5.0, 16.0, 180.0
 SHORTER, LARGER, NARROWER = 0.75, 2.0, 1 / 1.1
 """The grid: these, times powers of these."""
 
-MAX_TRIALS = 8
-TEST_SAMPLES = 16
+MEAN_SAMPLES = TEST_SAMPLES = 16
 WATCHED = 1000
 """Test images whose error is watched while learning; it decides nothing."""
 
@@ -158,15 +160,9 @@ class Place:
         return model
 
 
-WAYS = (
-    {"shorter": 1},
-    {"larger": 1},
-    {"larger": -1},
-    {"shorter": 1},
-    {"shorter": -1},
-    {"narrower": -1},
-    {"narrower": 1},
-)
+STEPS = ({"larger": 1}, {"shorter": -1, "larger": 1}, {"shorter": 1}, {"narrower": -1})
+WAYS = tuple({name: sign * step for name, step in way.items()} for way in STEPS for sign in (1, -1))
+"""Both ways each; longer and larger at once, since these two go together."""
 
 
 @dataclass(frozen=True)
@@ -187,41 +183,51 @@ class Search:
         self.trial, self.tested = functools.cache(self._trial), functools.cache(self._tested)
 
     def climbed(self, place: Place) -> Place:
-        """The highest place one way after the other, and between its neighbours in angle."""
-        for way in WAYS:
-            for _ in range(MAX_TRIALS):
-                other = place.moved(**way)
-                if self.trial(other).elbo <= self.trial(place).elbo:
-                    break
-                place = other
+        """With few averages, then with more; at last between the neighbours in angle."""
+        for count in NUM_AVERAGES:
+            place = self._climbed(place, count)
         if place.narrower is None:
             return place
-        sides = (self.trial(place.moved(narrower=k)).elbo for k in (-1, 0, 1))
+        sides = (self.trial(place.moved(narrower=k), NUM_AVERAGES[-1]).elbo for k in (-1, 0, 1))
         return place.moved(narrower=vertex(*sides))
 
-    def _trial(self, place: Place) -> Trial:
+    def _climbed(self, place: Place, num_averages: int) -> Place:
+        """Higher and higher, until no way leads up."""
+        before = None
+        while place != before:
+            before = place
+            for way in WAYS:
+                while self._rise(place, way, num_averages) > 0:
+                    place = place.moved(**way)
+        return place
+
+    def _rise(self, place: Place, way: dict[str, int], num_averages: int) -> float:
+        there, here = (self.trial(each, num_averages) for each in (place.moved(**way), place))
+        return there.elbo - here.elbo
+
+    def _trial(self, place: Place, num_averages: int) -> Trial:
         """With the same averages and draws at every place."""
         generator = torch.Generator().manual_seed(self.seed)
         model = place.model(self.train_set.x, generator)
         model = coarsened(model, self.train_set.x, generator)
-        rows = torch.randperm(self.train_set.num_data, generator=generator)[:NUM_AVERAGES]
-        draws = {"num_averaged": samples_of(model), "generator": generator}
+        rows = torch.randperm(self.train_set.num_data, generator=generator)[:num_averages]
+        draws = {"num_averaged": at_most(NUM_SAMPLES, model), "generator": generator}
         # local parameters of the last place are nearly those of the next
         model, prior, self.latest = solve_local(model, self.latest, rows, **draws)
         bound = evidence(model, prior.factor, self.latest, generator=generator)
-        print(place, f"±{place.angle:.1f}°", round(bound[0], 1), flush=True)
+        print(num_averages, place, f"±{place.angle:.1f}°", round(bound[0], 1), flush=True)
         return Trial(model, *bound)
 
     def _tested(self, place: Place) -> tuple[float, float]:
         """Test errors: of the mean of all data, with scales that suit it, and of this q(u)."""
-        of_q = test_error_of(self.trial(place).model, self.test, self.seed)
+        of_q = test_error_of(self.trial(place, NUM_AVERAGES[-1]).model, self.test, self.seed)
         generator, whole = torch.Generator().manual_seed(self.seed), self.train_set
         model = place.model(whole.x, generator)
         make_coarse(model)
         variance = settle_odds(model, whole.x, whole.y, apart=True, generator=generator)
         model = coarsened(model, whole.x, generator)
         order = torch.randperm(whole.num_data, generator=generator)
-        draws = {"num_samples": samples_of(model), "generator": generator}
+        draws = {"num_samples": at_most(MEAN_SAMPLES, model), "generator": generator}
         found = mean_of_all(model, whole, order, variance=variance, **draws)
         assert found is not None, "the equations of the mean were given up"
         model.mean_basis = found.basis
@@ -235,9 +241,9 @@ def coarsened(model: InvariantGP, x: Tensor, generator: torch.Generator) -> Inva
     return model
 
 
-def samples_of(model: InvariantGP) -> int:
-    """Points of an orbit."""
-    return NUM_SAMPLES if model.orbit.size > 1 else 1
+def at_most(num_samples: int, model: InvariantGP) -> int:
+    """So many points of an orbit, if it has them."""
+    return int(min(num_samples, model.orbit.size))
 
 
 def vertex(before: float, middle: float, after: float) -> float:
@@ -287,7 +293,7 @@ def run(start: float, search: Search) -> dict[str, Any]:
     """Learn, climb further, and test."""
     model, values = learned(start, PolyaGamma(), search)
     place = search.climbed(Place.near(model))
-    best, (error, error_of_q) = search.trial(place), search.tested(place)
+    best, (error, error_of_q) = search.trial(place, NUM_AVERAGES[-1]), search.tested(place)
     return {
         "learned_angle": round(place.angle, 1),
         "test_error": round(100 * error, 2),

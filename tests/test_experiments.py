@@ -159,10 +159,11 @@ def test_vertex_of_a_parabola():
 def test_a_search_ends_at_the_highest_place_and_tries_none_twice(few_digits, monkeypatch):
     tried = []
 
-    def bound(search, place):
-        tried.append(place)
+    def bound(search, place, num_averages):
+        tried.append((place, num_averages))
         angle = -(((place.narrower or 0) - 6.7) ** 2)
-        value = angle - (place.shorter - 2) ** 2 - (place.larger + 1) ** 2
+        ridge = -4 * (place.shorter + place.larger - 1) ** 2
+        value = angle + ridge - 0.3 * (place.shorter - 2) ** 2
         return partial_rotation.Trial(None, value, 0.0)  # pyright: ignore
 
     monkeypatch.setattr(partial_rotation.Search, "_trial", bound)
@@ -179,8 +180,7 @@ def test_a_search_ends_at_the_highest_place_and_tries_none_twice(few_digits, mon
 
 
 def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_path):
-    monkeypatch.setattr(partial_rotation, "NUM_AVERAGES", 30)
-    monkeypatch.setattr(partial_rotation, "MAX_TRIALS", 1)
+    monkeypatch.setattr(partial_rotation, "NUM_AVERAGES", (20, 30))
     quick = TrainingSettings(max_steps=4, evaluate_every=2)
     monkeypatch.setattr(partial_rotation, "SETTINGS", quick)
     options = ["--angle", "20", "--starts", "5", "30", "--num-data", "60", "--out", str(tmp_path)]

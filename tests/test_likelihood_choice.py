@@ -73,14 +73,14 @@ def test_a_likelihood_that_does_not_suit_is_refused():
 
 def recorded_tables():
     """Rows by likelihood of each recorded set, and its number of test images."""
-    sets = {"usps-3-5": 326, "usps": 2007, "fashion-shirt-coat": 2000, "mnist-60000": 10_000}
+    sizes = {"usps-3-5": 326, "usps": 2007, "fashion-shirt-coat": 2000, "mnist-60000": 10_000}
     codes = json.loads((RESULTS / "mnist-pixels-affine-60000-0.json").read_text())
     codes["seconds"] = codes["seconds"]["total"]
-    tables = []
-    for name, num_images in sets.items():
-        rows = json.loads((RESULTS / f"likelihoods-{name}-0.json").read_text())["likelihoods"]
-        tables.append(({"gaussian": codes, **rows}, num_images))
-    return tables
+    tables = {name: {} for name in sizes} | {"mnist-60000": {"gaussian": codes}}
+    for path in RESULTS.glob("likelihoods-*-0.json"):
+        result = json.loads(path.read_text())
+        tables[result["data"]] |= result["likelihoods"]
+    return [(tables[name], num_images) for name, num_images in sizes.items()]
 
 
 @pytest.mark.parametrize(("rows", "num_images"), recorded_tables())

@@ -10,6 +10,8 @@ which touches at f = ψ: its expectation is highest at ψ = E f. The curvature o
 far below ½, so the evidence is a loose bound, though the mean of q(u) is that of the exact mode.
 """
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -48,7 +50,7 @@ class Softmax(LocalLikelihood):
         errors[torch.arange(len(labels), device=s.device), labels] += 1  # e_y − s
         return QuadraticBound(
             constant=constant,
-            linear=to_contrasts(errors) + CURVATURE * local,
+            linear=torch.add(to_contrasts(errors), local, alpha=CURVATURE),
             precision=torch.full_like(local[:, :1], CURVATURE),
         )
 
@@ -74,24 +76,20 @@ class Softmax(LocalLikelihood):
 
 
 def from_contrasts(f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
-    """V f for Helmert's V, whose column j is j ones, then −j, over √(j (j + 1)): C operations."""
-    places = _places(f.shape[-1], f)
-    scaled = f / (places * (places + 1)).sqrt()
-    total = scaled.sum(-1, keepdim=True)
-    return torch.cat([total, total - torch.addcmul(scaled.cumsum(-1), places, scaled)], -1)
+    """V f: the reflection that takes e_1 to 1/√C, without its first column, in C operations.
+
+    With t = Σ_j f_j its entries are t/√C, then f_j − t/(C − √C).
+    """
+    total, size = f.sum(-1, keepdim=True), f.shape[-1] + 1
+    return torch.cat([total / math.sqrt(size), f - total / (size - math.sqrt(size))], -1)
 
 
 def to_contrasts(values: Float[Tensor, "*B C"]) -> Float[Tensor, "*B C1"]:
-    """Vᵀ s."""
-    places = _places(values.shape[-1] - 1, values)
-    earlier = values.cumsum(-1)[..., :-1]
-    return (
-        torch.addcmul(earlier, places, values[..., 1:], value=-1) / (places * (places + 1)).sqrt()
-    )
-
-
-def _places(count: int, like: Tensor) -> Float[Tensor, "C1"]:
-    return torch.arange(1, count + 1, dtype=like.dtype, device=like.device)
+    """Vᵀ s: with t = Σ_j s_j its entries are s_j + s_1/(√C − 1) − t/(C − √C)."""
+    size = values.shape[-1]
+    first, total = values[..., :1], values.sum(-1, keepdim=True)
+    root = math.sqrt(size)
+    return values[..., 1:] + (first / (root - 1) - total / (size - root))
 
 
 def even_normals(num_columns: int, num_draws: int) -> Float[Tensor, "S K"]:

@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.likelihoods.local import LocalLikelihood
+from orbitgp.training.acceleration import quickened
 from orbitgp.training.calibration import scores_of_best_factor
 from orbitgp.training.equations import Equations
-from orbitgp.training.fixed_point import quickened
 from orbitgp.values import Moments
 
 MAX_ROUNDS = 60

@@ -6,7 +6,7 @@ With k̄_n of one set of draws held in memory, in turn
     μ_n = k̄_n·α,  σ_n² = ν (k_f − |L⁻¹k̄_n|²) + |F⁻¹k̄_n|²        from which the next bound comes.
 
 Every round raises the bound of these draws. Where λ is the same for all data whatever the local
-parameters are (softmax), F is computed once, a round costs N M C, and rounds are accelerated.
+parameters are (softmax), F is computed once, and a round costs N M C.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from orbitgp.objective import stream_covariances
 from orbitgp.posterior.algebra import cholesky, solve_rows
 from orbitgp.posterior.closed_form import coefficients, from_factors
 from orbitgp.posterior.inducing import InducingPosterior, best_narrowing
+from orbitgp.training.acceleration import Mixing, Momentum
 from orbitgp.training.passes import Resident, chunk_generator
 from orbitgp.ustatistics import add_pair_gram_, mean_weights, mirror_
 from orbitgp.values import Moments, QuadraticBound, WhitenedGaussian
@@ -106,70 +107,29 @@ def fixed_point(
     """Rounds until the mean of f rests; each datum counts as `weight` of them.
 
     They begin with these local parameters, or with 0: those of a model that is nearly the same save
-    most of the rounds.
+    most of the rounds. Dear rounds are mixed; cheap ones go on with momentum, which holds less.
     """
-    find = accelerated if isinstance(likelihood, Softmax) else alternating
-    start = likelihood.no_local(rows.labels) if local is None else local
-    return find(likelihood, rows, prior, weight, start)
-
-
-def accelerated(
-    likelihood: LocalLikelihood,
-    rows: Rows,
-    prior: Prior,
-    weight: float,
-    local: Float[Tensor, "N K"],
-) -> FixedPoint:
-    """μ ← K F⁻ᵀF⁻¹ Kᵀ l(ψ) with Nesterov's ψ, begun anew where it would turn back."""
-    bound = likelihood.bound_at(rows.labels, local)
-    factors = _factors(rows, prior, weight * bound.precision)
-    before, speed, number = local, 1.0, 0
+    steady = isinstance(likelihood, Softmax)
+    local = likelihood.no_local(rows.labels) if local is None else local
+    left = _unexplained(rows.some(NUM_VARIANCES) if steady else rows, prior)
+    path = Momentum(local) if steady else Mixing()
+    factors, last, number = None, None, 0
     while True:
         number += 1
         bound = likelihood.bound_at(rows.labels, local)
+        if factors is None or not steady:
+            factors = _factors(rows, prior, weight * bound.precision)
         alpha = _coefficients(rows, bound, factors, weight)
         mean = _means(rows, alpha)
-        step = mean - before
-        if _small(step) or number == MAX_ROUNDS:
-            break
-        speed, momentum = quickened(speed, turns_back=bool(((local - mean) * step).sum() > 0))
-        local, before = mean + momentum * step, mean
-    left = _unexplained(rows.some(NUM_VARIANCES), prior)
-    narrowing = _narrowing(left, bound.precision[: len(left)])
-    q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
-    return FixedPoint(q, mean, number)
-
-
-def quickened(speed: float, *, turns_back: bool) -> tuple[float, float]:
-    """Nesterov's next speed, and the part of the last step that the next one begins with."""
-    if turns_back:
-        return 1.0, 0.0
-    faster = (1 + (1 + 4 * speed**2) ** 0.5) / 2
-    return faster, (speed - 1) / faster
-
-
-def alternating(
-    likelihood: LocalLikelihood,
-    rows: Rows,
-    prior: Prior,
-    weight: float,
-    local: Float[Tensor, "N K"],
-) -> FixedPoint:
-    """q(u), then local parameters from its moments, in turn."""
-    left, before, number = _unexplained(rows, prior), torch.zeros_like(local), 0
-    while True:
-        number += 1
-        bound = likelihood.bound_at(rows.labels, local)
-        factors = _factors(rows, prior, weight * bound.precision)
-        alpha = _coefficients(rows, bound, factors, weight)
-        mean = _means(rows, alpha)
-        narrowing = _narrowing(left, bound.precision)
-        variance = narrowing * left.unsqueeze(1) + _retained(rows, factors)
-        local = likelihood.best_local(Moments(mean, mean.square(), variance))
-        if _small(mean - before) or number == MAX_ROUNDS:
+        narrowing = _narrowing(left, bound.precision[: len(left)])
+        none = torch.zeros_like(mean)  # no ψ depends on variances
+        variance = none if steady else narrowing * left.unsqueeze(1) + _retained(rows, factors)
+        best = likelihood.best_local(Moments(mean, mean.square(), variance))
+        rests = last is not None and _small(mean - last)
+        if rests or number == MAX_ROUNDS:
             q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
-            return FixedPoint(q, local, number)
-        before = mean
+            return FixedPoint(q, best, number)
+        local, last = path.onward(local, best), mean
 
 
 def _small(step: Float[Tensor, "N C"]) -> bool:
