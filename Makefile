@@ -6,12 +6,12 @@ EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorb
 SOURCES := src tests experiments benchmarks docs
 
 .PHONY: setup check format lint types test slow crash-test fuzz
-# torch is pinned here so that a development machine gets the CPU build, not the CUDA one. Modules are
-# compiled when they are first imported, which most never are.
+# torch is pinned here so that a development machine gets the CPU build, not the CUDA one. pip compiles
+# all modules: where PYTHONDONTWRITEBYTECODE is set, every process would compile what it imports anew.
 setup:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile torch==2.13.0
-	$(BIN)/python -m pip install --quiet --no-compile -e ".[$(EXTRAS),test,dev]"
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS),test,dev]"
 
 check: lint types test
 
