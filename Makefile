@@ -6,12 +6,14 @@ EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorb
 SOURCES := src tests experiments benchmarks docs
 
 .PHONY: setup check format lint types test slow crash-test fuzz
-# torch is pinned here so that a development machine gets the CPU build, not the CUDA one. pip compiles
-# all modules: where PYTHONDONTWRITEBYTECODE is set, every process would compile what it imports anew.
+# torch is pinned here so that a development machine gets the CPU build, not the CUDA one. A module is
+# compiled when it is first imported, and kept: most of torch never is, and no process does it again.
+unexport PYTHONDONTWRITEBYTECODE
+PIP := $(BIN)/python -m pip install --quiet --no-compile
 setup:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS),test,dev]"
+	$(PIP) torch==2.13.0
+	$(PIP) -e ".[$(EXTRAS),test,dev]"
 
 check: lint types test
 
@@ -40,5 +42,5 @@ crash-test:
 # Ten minutes of coverage-guided mutations of model and checkpoint files.
 FUZZ_SECONDS ?= 600
 fuzz:
-	$(BIN)/python -m pip install --quiet atheris
+	$(PIP) atheris
 	$(BIN)/python -m tests.files.fuzz -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=20

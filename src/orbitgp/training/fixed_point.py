@@ -5,8 +5,9 @@ With k̄_n of one set of draws held in memory, in turn
     F Fᵀ = Kuu + Q,  α = F⁻ᵀF⁻¹P                               from the λ_n and l_n of the bound,
     μ_n = k̄_n·α,  σ_n² = ν (k_f − |L⁻¹k̄_n|²) + |F⁻¹k̄_n|²        from which the next bound comes.
 
-Every round raises the bound of these draws. Where λ is the same for all data whatever the local
-parameters are (softmax), F is computed once, and a round costs N M C.
+Each half of a round raises the bound of these draws, and `acceleration.py` says from where the next
+goes on. Where λ is the same for all data whatever the local parameters are (softmax), F is computed
+once, and a round costs N M C.
 """
 
 from collections.abc import Iterator
@@ -122,9 +123,10 @@ def fixed_point(
         alpha = _coefficients(rows, bound, factors, weight)
         mean = _means(rows, alpha)
         narrowing = _narrowing(left, bound.precision[: len(left)])
-        none = torch.zeros_like(mean)  # no ψ depends on variances
-        variance = none if steady else narrowing * left.unsqueeze(1) + _retained(rows, factors)
-        best = likelihood.best_local(Moments(mean, mean.square(), variance))
+        best = mean  # ψ, which no variance changes
+        if not steady:
+            variance = narrowing * left.unsqueeze(1) + _retained(rows, factors)
+            best = likelihood.best_local(Moments(mean, mean.square(), variance))
         rests = last is not None and _small(mean - last)
         if rests or number == MAX_ROUNDS:
             q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
