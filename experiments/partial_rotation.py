@@ -60,6 +60,9 @@ LENGTH, VARIANCE, TURN = 5.0, 16.0, 180.0
 SHORTER, LARGER, NARROWER = 0.75, 2.0, 1 / 1.1
 """The grid: these, times powers of these."""
 
+NUM_HIDDEN = 256
+"""Of the recognition network."""
+
 MEAN_SAMPLES = TEST_SAMPLES = 16
 WATCHED = 1000
 """Test images whose error is watched while learning; it decides nothing."""
@@ -310,7 +313,7 @@ def run_network(start: float, search: Search) -> dict[str, Any]:
     """Learn with a recognition network; its local parameters are those of where learning ends."""
     generator = torch.Generator().manual_seed(search.seed)
     size = math.prod(search.train_set.x.shape[1:])
-    network = Recognition(size, 2, 1, generator=generator)
+    network = Recognition(size, 2, 1, num_hidden=NUM_HIDDEN, generator=generator)
     model, values = learned(start, PolyaGamma(recognition=network), search)
     error = test_error_of(model, search.test, search.seed)
     found = {"learned_angle": values["angle_of_points"], "test_error": round(100 * error, 2)}
@@ -358,7 +361,8 @@ def main() -> None:
         name = f"partial-rotation-{angle}-{start}" + "-recognition" * network
         path = record(arguments.out, name, command, seed, values)
         print({key: value for key, value in values.items() if key != "curve"}, flush=True)
-    draw(angle, runs, path.with_name(f"partial-rotation-{angle}-{seed}.png"))
+    name = f"partial-rotation-{angle}" + "-recognition" * network
+    draw(angle, runs, path.with_name(f"{name}-{seed}.png"))
 
 
 if __name__ == "__main__":

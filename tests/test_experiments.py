@@ -192,7 +192,8 @@ def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_p
         assert result["test_error"] < 30
         assert result["without_invariance"]["learned_angle"] == 0
         assert len(result["curve"]) == 2
-    assert (tmp_path / "partial-rotation-20-0.png").stat().st_size > 10_000
+        figure = tmp_path / f"partial-rotation-20{''.join(network)[1:]}-0.png"
+        assert figure.stat().st_size > 10_000
 
 
 def test_digits_are_turned_by_no_more_than_the_angle(few_digits):

@@ -18,7 +18,7 @@ from orbitgp import (
 from orbitgp.kernels import covariance
 from orbitgp.training.calibration import ODDS_FACTORS
 from orbitgp.training.carrying import carried, carries
-from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
+from orbitgp.training.fixed_point import MAX_ROUNDS, Prior, fixed_point, rows_of
 from orbitgp.training.odds import (
     best_odds,
     highest_bound,
@@ -188,6 +188,18 @@ def test_rounds_that_begin_near_the_end_are_few_and_end_there(likelihood, genera
     targets = likelihood.carry(labels, far.local)
     assert likelihood.local_of(labels) is None
     assert_close(likelihood.local_of(targets), far.local, tolerance=0)
+
+
+def test_rounds_of_a_float32_kernel_with_a_large_variance_end(generator):
+    x = torch.randn(300, 2, generator=generator)
+    odd = torch.rand(300, generator=generator) < 0.02
+    labels = ((x.prod(1) > 0) ^ odd).long()
+    x, kernel = x.float(), RBF(variance=1e5, lengthscale=8.0).float()
+    posterior = InducingPosterior(x[:100], 1)
+    parts = {"kernel": kernel, "posterior": posterior, "likelihood": PolyaGamma()}
+    found, rows, _ = solved(InvariantGP(orbit=Identity(), **parts), x, labels)
+    assert rows.mean.dtype == torch.float32
+    assert found.num_rounds < MAX_ROUNDS
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])

@@ -32,7 +32,7 @@ from orbitgp.values import Moments, QuadraticBound, WhitenedGaussian
 
 MAX_ROUNDS = 100
 TOLERANCE = 1e-3
-"""Root mean square change of the mean of f at which rounds end."""
+"""Root mean square change of the mean of f, in units of √(1 + f²), at which rounds end."""
 
 ROWS = 4096
 NUM_VARIANCES = 2048
@@ -60,9 +60,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The best q(u), the local parameters that go with it, and the rounds that it took."""
+    """The best q(u), moments of f, the local parameters that go with them, and rounds it took.
+
+    No variances are computed where no local parameter depends on them: they are 0.
+    """
 
     q: WhitenedGaussian
+    moments: Moments
     local: Float[Tensor, "N K"]
     num_rounds: int
 
@@ -123,19 +127,21 @@ def fixed_point(
         alpha = _coefficients(rows, bound, factors, weight)
         mean = _means(rows, alpha)
         narrowing = _narrowing(left, bound.precision[: len(left)])
-        best = mean  # ψ, which no variance changes
+        best, variance = mean, mean.new_zeros(()).expand(len(mean), 1)  # ψ needs no variance
         if not steady:
             variance = narrowing * left.unsqueeze(1) + _retained(rows, factors)
             best = likelihood.best_local(Moments(mean, mean.square(), variance))
-        rests = last is not None and _small(mean - last)
+        rests = last is not None and _rests(mean, last)
         if rests or number == MAX_ROUNDS:
             q = replace(from_factors(prior.factor, factors, alpha), narrowing=narrowing)
-            return FixedPoint(q, best, number)
+            return FixedPoint(q, Moments(mean, mean.square(), variance), best, number)
         local, last = path.onward(local, best), mean
 
 
-def _small(step: Float[Tensor, "N C"]) -> bool:
-    return step.square().mean().sqrt().item() < TOLERANCE
+def _rests(mean: Float[Tensor, "N C"], last: Float[Tensor, "N C"]) -> bool:
+    """Relative to f where f is large: there, rounding of float32 kernels alone moves it more."""
+    scale = 1 + mean.square().mean()
+    return bool((mean - last).square().mean() < TOLERANCE**2 * scale)
 
 
 def _factors(rows: Rows, prior: Prior, precision: Float[Tensor, "N R"]) -> Float[Tensor, "R M M"]:

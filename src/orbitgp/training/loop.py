@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orbitgp.errors import NumericalError
 from orbitgp.likelihoods.local import LocalLikelihood
@@ -17,7 +17,7 @@ from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import best_narrowing, kl
 from orbitgp.sealed import check_like, within
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
-from orbitgp.training.carrying import carried, carries
+from orbitgp.training.carrying import carried
 from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.passes import (
@@ -29,6 +29,7 @@ from orbitgp.training.passes import (
     pass_statistics,
 )
 from orbitgp.training.settings import TrainingSettings
+from orbitgp.training.teaching import teach
 from orbitgp.training.updates import GradientUpdate
 
 INTERRUPTED = "interrupted; the best model so far was kept"
@@ -118,8 +119,9 @@ class Training:
     def refresh(self) -> None:
         """The best q(u) for what is learned so far, from many draws of many data."""
         chosen = self._subset("fit", self.settings.fit_size)
-        if carries(self.model):
-            self._refresh_with_local(Resident(self.x[chosen], self.y[chosen]))
+        likelihood = self.model.likelihood
+        if isinstance(likelihood, LocalLikelihood):
+            self._refresh_with_local(likelihood, Resident(self.x[chosen], self.y[chosen]))
             return
         with torch.no_grad():
             statistics = pass_statistics(
@@ -145,18 +147,17 @@ class Training:
             )
             posterior.assign(replace(posterior.q, narrowing=best_narrowing(unexplained, 1)))
 
-    def _refresh_with_local(self, examples: Resident) -> None:
+    def _refresh_with_local(self, likelihood: LocalLikelihood, examples: Resident) -> None:
         """The same where the bound has local parameters: q(u) and these in turn."""
-        posterior, likelihood = self.model.posterior, self.model.likelihood
-        assert isinstance(likelihood, LocalLikelihood)
-        draws = {
-            "num_samples": self.settings.fit_samples,
-            "seed": pass_seed(self.generators["fit"]),
-        }
+        posterior, generator = self.model.posterior, self.generators["fit"]
+        draws = {"num_samples": self.settings.fit_samples, "seed": pass_seed(generator)}
         rows = rows_of(self.model, examples, **draws)
         prior = Prior.of(posterior, self.model.kernel)
         weight = self.num_data / examples.num_data
-        posterior.assign(fixed_point(likelihood, rows, prior, weight=weight).q)
+        found = fixed_point(likelihood, rows, prior, weight=weight)
+        posterior.assign(found.q)
+        if likelihood.recognition is not None:
+            teach(likelihood, examples.x, rows.labels, found.moments, generator=generator)
 
     def finish(self) -> None:
         """Return to the best model that was seen, with its q(u)."""
@@ -323,8 +324,9 @@ def train(training: Training, callback: Callback, keep: Callable[[], None] = lam
 
 
 def _learned(model: InvariantGP) -> list[Tensor]:
-    """Parameters that gradients move: all but q(u), which is solved, and Z, which stays."""
-    own = {id(parameter) for parameter in model.posterior.parameters()}
+    """Parameters that gradients move: not q(u), which is solved, nor Z, nor what is taught."""
+    network = getattr(model.likelihood, "recognition", None) or nn.Module()
+    own = {id(p) for part in (model.posterior, network) for p in part.parameters()}
     return [p for p in model.parameters() if p.requires_grad and id(p) not in own]
 
 
