@@ -20,6 +20,7 @@ from experiments import (
 )
 from orbitgp import InvariantGPClassifier, TrainingSettings
 from orbitgp.data.labelled import LabelledData
+from orbitgp.training import teaching
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -180,7 +181,8 @@ def test_a_search_ends_at_the_highest_place_and_tries_none_twice(few_digits, mon
 
 
 def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_path):
-    monkeypatch.setattr(partial_rotation, "NUM_AVERAGES", (20, 30))
+    monkeypatch.setattr(partial_rotation, "NUM_AVERAGES", (10, 20))
+    monkeypatch.setattr(teaching, "NUM_STEPS", 50)
     quick = TrainingSettings(max_steps=4, evaluate_every=2)
     monkeypatch.setattr(partial_rotation, "SETTINGS", quick)
     options = ["--angle", "20", "--starts", "5", "30", "--num-data", "60", "--out", str(tmp_path)]
