@@ -21,6 +21,7 @@ from orbitgp.training.group import ALONE, Group
 from orbitgp.training.loop import INTERRUPTED, Training, train
 from orbitgp.training.odds import settle_odds
 from orbitgp.training.passes import Examples, Resident
+from orbitgp.training.proportions import balance
 from orbitgp.training.rescaling import fresh_draws, highest_bound, rescaled, with_scales
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.solving import (
@@ -133,7 +134,9 @@ class Run:
         model, x, y = self.chosen, self.examples.x, self.examples.y
         make_coarse(model)
         if isinstance(model.likelihood, Gaussian):
-            settle(model, x, y, max_ratio=self.plan.max_ratio, generator=self.generator)
+            weighed = {"max_ratio": self.plan.max_ratio, "generator": self.generator}
+            balance(model, x, y, **weighed, group=self.group)
+            settle(model, x, y, **weighed)
         if self.plan.likelihood is not None:
             points = model.posterior.points.unsqueeze(1)
             model = with_points(model, points, likelihood=self.plan.likelihood)

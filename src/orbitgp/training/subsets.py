@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.features import Projection
-from orbitgp.kernels import RBF
+from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import Orbit
@@ -79,7 +79,7 @@ def settle(
     kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
     assert isinstance(likelihood, Gaussian)
-    dense = kernel.coarse and len(x) >= MANY_DATA
+    dense = is_dense(kernel, len(x))
     num_data, num_samples = subset_sizes(len(x), dense=dense)
     widen = dense and len(x) <= 2 * num_data
     ways = (*WAYS[:3], WIDER, *WAYS[3:]) if widen else WAYS
@@ -87,7 +87,7 @@ def settle(
     x, targets = x[order], likelihood.quadratic_bound(x[order], y[order]).targets
     # one row of noise: the same draws for all
     noise = model.orbit_noise(1, num_samples, generator=generator, group_size=num_samples)
-    length, ranges = kernel.lengthscale.detach().clone(), _learned_ranges(model.orbit)
+    length, ranges = kernel.lengthscale.detach().clone(), learned_ranges(model.orbit)
     widths = [part.widths.detach().clone() for part in ranges]
 
     def assign(place: tuple[int, int]) -> None:
@@ -103,6 +103,7 @@ def settle(
         some, left_out = points[:, :4].flatten(0, 1), MAX_LEFT_OUT * length.square().item()
         return Projection.of(some, left_out)(points)
 
+    @functools.cache  # ways that lead nowhere are tried again from the same place
     def trial(place: tuple[int, int]) -> Scales:
         assign(place)
         prior = average_covariance(kernel, sample(place[1])) / kernel.variance.item()
@@ -153,6 +154,12 @@ def subset_sizes(num_data: int, *, dense: bool) -> tuple[int, int]:
     return size, portion(total, size, NUM_SAMPLES)
 
 
-def _learned_ranges(orbit: Orbit) -> list[UniformRange]:
+def is_dense(kernel: Kernel, num_data: int) -> bool:
+    """Whether many orbit points of many data can be compared."""
+    return isinstance(kernel, RBF) and kernel.coarse and num_data >= MANY_DATA
+
+
+def learned_ranges(orbit: Orbit) -> list[UniformRange]:
+    """Of all parts of an orbit, those with an end that is learned."""
     parts = (part for part in orbit.modules() if isinstance(part, UniformRange))
     return [part for part in parts if part.learned.any()]
