@@ -133,3 +133,20 @@ def test_a_feature_map_without_gradients_leaves_the_ranges_alone(bars, generator
     before = model.orbit.describe()
     balance(model, images, y, max_ratio=300.0, generator=generator)
     assert model.orbit.describe() == before
+
+
+def test_an_end_that_is_frozen_at_0_stays_there_and_the_other_is_learned(bars, generator):
+    model, images, y = bars
+    one_sided = Affine(0.0, 0.2, learn_low=False)
+    model.orbit = compose(shift(4), one_sided)
+    balance(model, images, y, max_ratio=300.0, generator=generator)
+    assert torch.equal(one_sided.ranges.low, torch.zeros(6))
+    assert torch.isfinite(one_sided.ranges.high).all()
+    assert (one_sided.ranges.high - 0.2).abs().max() > 0.02
+
+
+def test_covariances_that_rounding_has_made_indefinite_have_a_gradient(generator, float64):
+    points = torch.randn(30, 1, generator=generator)
+    unit = covariance(RBF(1.0, 3.0), points, points).detach().float().double()
+    assert torch.linalg.eigvalsh(unit).min() < 0
+    assert torch.isfinite(evidence_gradient(unit, points.sin(), 1e12)).all()

@@ -158,9 +158,9 @@ def evidence_gradient(
 ) -> Float[Tensor, "N N"]:
     """∂ log p(Y) / ∂K with the best v and σ², for f ~ N(0, v K)."""
     scales = best_scales(unit, targets, max_ratio)
-    covariance = scales.variance * unit
-    covariance.diagonal().add_(scales.noise)
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(covariance))
+    values, vectors = torch.linalg.eigh(unit)  # of which rounding may leave some below 0
+    spread = scales.variance * values.clamp(min=0) + scales.noise
+    inverse = (vectors / spread) @ vectors.mT
     alpha = inverse @ targets
     return 0.5 * scales.variance * torch.addmm(inverse, alpha, alpha.mT, beta=-targets.shape[1])
 
@@ -206,6 +206,7 @@ def _range_gradients(
         found = torch.autograd.grad(points, raws, some, materialize_grads=True)
         for total, gradient in zip(totals, found, strict=True):
             total.add_(gradient)
-    # w = softplus(raw), so that ∂w/∂raw = 1 − exp(−w)
-    found = zip(totals, (part.widths.detach() for part in ranges), strict=True)
-    return [(total * width / -torch.expm1(-width)).sum(0) for total, width in found]
+    # w = softplus(raw), so that ∂w/∂raw = sigmoid(raw); ends that are not learned have no gradient
+    with torch.no_grad():
+        ends = [part.widths / torch.sigmoid(part.raw) for part in ranges]
+    return [(total * end).sum(0) for total, end in zip(totals, ends, strict=True)]
