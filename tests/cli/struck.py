@@ -23,5 +23,7 @@ def strike(number, places):
 
 
 if __name__ == "__main__":
+    # a shell starts its background jobs deaf to Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     strike(signal.Signals[sys.argv[1]], {int(place) for place in sys.argv[2].split(",")})
     sys.exit(main(sys.argv[3:]))
