@@ -115,9 +115,11 @@ def test_an_orbit_that_is_no_composition_keeps_its_proportions(generator):
     assert model.orbit.describe() == before
 
 
-def test_few_data_and_slow_kernels_keep_their_proportions(generator):
-    images, y = torch.rand(40, 8, 8, generator=generator), torch.zeros(40, 2)
+@pytest.mark.parametrize(("num_data", "coarse"), [(40, True), (300, False)])
+def test_few_data_and_slow_kernels_keep_their_proportions(num_data, coarse, generator):
+    images, y = torch.rand(num_data, 8, 8, generator=generator), torch.zeros(num_data, 2)
     model = shifted_model(compose(Affine(-0.1, 0.1), LocalDeformation(0.02)))
+    model.kernel.coarse = coarse
     before = model.orbit.describe()
     balance(model, images, y, max_ratio=300.0, generator=generator)
     assert model.orbit.describe() == before

@@ -12,26 +12,25 @@ other draws in each step; both ends of a range grow or shrink together.
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.features import Projection
 from orbitgp.kernels import RBF
-from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.ranges import UniformRange
-from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.subsets import (
-    MAX_LEFT_OUT,
     STEP,
-    Scales,
+    Subset,
+    axes_of,
     best_scales,
     is_dense,
     learned_ranges,
+    scales_of,
+    spectrum,
+    unit_covariance,
 )
 
 NUM_DATA, NUM_JUDGES, NUM_SAMPLES = 500, 1000, 16
@@ -45,15 +44,6 @@ MAX_SHORTER = 4
 
 BLOCK = 64
 """Data whose points are compared with all others at a time."""
-
-
-@dataclass(frozen=True)
-class Subset:
-    """Some data, what they should be, and the noise of the draws that they share."""
-
-    x: Float[Tensor, "N *event"]
-    targets: Float[Tensor, "N C"]
-    noise: Float[Tensor, "1 S K"] | None
 
 
 def balance(
@@ -75,11 +65,13 @@ def balance(
     if len(ranges) < 2 or not is_dense(kernel, len(x)):
         return
     assert isinstance(kernel, RBF)
-    judge = _drawn(model, x, y, NUM_JUDGES, generator)
+    judge = Subset.drawn(model, x, y, NUM_JUDGES, NUM_SAMPLES, generator=generator)
+    with torch.no_grad():
+        points = judge.points(model)
     start, shorter, before = kernel.lengthscale.detach().clone(), 0, -math.inf
     for power in range(MAX_SHORTER + 1):
         kernel.lengthscale = start * STEP**power
-        found = _best_scales(model, judge, max_ratio).evidence
+        found = _evidence(model, points, judge, max_ratio)
         if found <= before:
             break
         shorter, before = power, found
@@ -92,7 +84,7 @@ def balance(
     )
     kernel.lengthscale = length.exp()
     for _ in range(NUM_STEPS):
-        subset = _drawn(model, x, y, NUM_DATA, generator)
+        subset = Subset.drawn(model, x, y, NUM_DATA, NUM_SAMPLES, generator=generator)
         length.grad, *gradients = _gradients(model, ranges, subset, max_ratio)
         for power, gradient in zip(powers, gradients, strict=True):
             power.grad = gradient
@@ -102,40 +94,20 @@ def balance(
         kernel.lengthscale = length.exp()
         for part, width, power in zip(ranges, widths, powers, strict=True):
             part.assign_widths(width * power.exp())
-    if _best_scales(model, judge, max_ratio).evidence <= before:
+    with torch.no_grad():
+        points = judge.points(model)
+    if _evidence(model, points, judge, max_ratio) <= before:
         kernel.lengthscale = start
         for part, width in zip(ranges, widths, strict=True):
             part.assign_widths(width)
 
 
-def _drawn(
-    model: InvariantGP, x: Tensor, y: Tensor, num_data: int, generator: torch.Generator
-) -> Subset:
-    rows = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
-    noise = model.orbit_noise(1, NUM_SAMPLES, generator=generator, group_size=NUM_SAMPLES)
-    assert isinstance(model.likelihood, Gaussian)
-    return Subset(x[rows], model.likelihood.quadratic_bound(x[rows], y[rows]).targets, noise)
-
-
 @torch.no_grad()
-def _points(model: InvariantGP, subset: Subset) -> tuple[Float[Tensor, "N S K"], Projection]:
-    """Orbit points on the axes that hold their variance, and these axes."""
-    assert isinstance(model.kernel, RBF)
-    points = model.sample_orbit_at(subset.x, subset.noise).points
-    left_out = MAX_LEFT_OUT * model.kernel.lengthscale.square().item()
-    axes = Projection.of(points[:, :4].flatten(0, 1), left_out)
-    return axes(points), axes
-
-
-@torch.no_grad()
-def _unit_covariance(kernel: RBF, points: Float[Tensor, "N S D"]) -> Float[Tensor, "N N"]:
-    return average_covariance(kernel, points) / kernel.variance.item()
-
-
-def _best_scales(model: InvariantGP, subset: Subset, max_ratio: float) -> Scales:
-    assert isinstance(model.kernel, RBF)
-    points, _ = _points(model, subset)
-    return best_scales(_unit_covariance(model.kernel, points), subset.targets, max_ratio)
+def _evidence(model: InvariantGP, points: Tensor, subset: Subset, max_ratio: float) -> float:
+    kernel = model.kernel
+    assert isinstance(kernel, RBF)
+    unit = unit_covariance(kernel, axes_of(points, kernel.lengthscale)(points))
+    return best_scales(unit, subset.targets, max_ratio).evidence
 
 
 def _gradients(
@@ -144,11 +116,14 @@ def _gradients(
     """Of −log p(Y) for each datum: to the log lengthscale, and to those of widths."""
     kernel, num_data = model.kernel, len(subset.x)
     assert isinstance(kernel, RBF)
-    points, axes = _points(model, subset)
-    upstream = evidence_gradient(_unit_covariance(kernel, points), subset.targets, max_ratio)
+    with torch.no_grad():
+        points = subset.points(model)
+        axes = axes_of(points, kernel.lengthscale)
+        points = axes(points)
+        unit = unit_covariance(kernel, points)
+    upstream = evidence_gradient(unit, subset.targets, max_ratio)
     slopes, by_length = covariance_gradients(kernel, points, upstream.to(points))
-    slopes = slopes @ axes.basis.mT
-    gradients = [by_length, *_range_gradients(model, ranges, subset, slopes)]
+    gradients = [by_length, *_range_gradients(model, ranges, subset, slopes @ axes.basis.mT)]
     return [-gradient / num_data for gradient in gradients]
 
 
@@ -157,10 +132,9 @@ def evidence_gradient(
     unit: Float[Tensor, "N N"], targets: Float[Tensor, "N C"], max_ratio: float
 ) -> Float[Tensor, "N N"]:
     """∂ log p(Y) / ∂K with the best v and σ², for f ~ N(0, v K)."""
-    scales = best_scales(unit, targets, max_ratio)
-    values, vectors = torch.linalg.eigh(unit)  # of which rounding may leave some below 0
-    spread = scales.variance * values.clamp(min=0) + scales.noise
-    inverse = (vectors / spread) @ vectors.mT
+    values, vectors = spectrum(unit)
+    scales = scales_of(values, vectors, targets, max_ratio)
+    inverse = (vectors / (scales.variance * values + scales.noise)) @ vectors.mT
     alpha = inverse @ targets
     return 0.5 * scales.variance * torch.addmm(inverse, alpha, alpha.mT, beta=-targets.shape[1])
 

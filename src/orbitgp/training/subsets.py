@@ -59,6 +59,36 @@ WIDER = (0, -1)
 
 
 @dataclass(frozen=True)
+class Subset:
+    """Some data, what they should be, and one row of noise: the same draws for all."""
+
+    x: Float[Tensor, "N *event"]
+    targets: Float[Tensor, "N C"]
+    noise: Float[Tensor, "1 S K"] | None
+
+    @staticmethod
+    def drawn(
+        model: InvariantGP,
+        x: Tensor,
+        y: Tensor,
+        num_data: int,
+        num_samples: int,
+        *,
+        generator: torch.Generator,
+    ) -> "Subset":
+        """So many of these data, without replacement, and so many draws."""
+        likelihood = model.likelihood
+        assert isinstance(likelihood, Gaussian)
+        rows = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
+        noise = model.orbit_noise(1, num_samples, generator=generator, group_size=num_samples)
+        return Subset(x[rows], likelihood.quadratic_bound(x[rows], y[rows]).targets, noise)
+
+    def points(self, model: InvariantGP) -> Float[Tensor, "N S D"]:
+        """Behind the feature map, on the orbits that the model has now."""
+        return model.sample_orbit_at(self.x, self.noise).points
+
+
+@dataclass(frozen=True)
 class Scales:
     """A kernel variance, a noise, and the evidence of the subset with them."""
 
@@ -83,10 +113,7 @@ def settle(
     num_data, num_samples = subset_sizes(len(x), dense=dense)
     widen = dense and len(x) <= 2 * num_data
     ways = (*WAYS[:3], WIDER, *WAYS[3:]) if widen else WAYS
-    order = torch.randperm(len(x), generator=generator)[:num_data].to(x.device)
-    x, targets = x[order], likelihood.quadratic_bound(x[order], y[order]).targets
-    # one row of noise: the same draws for all
-    noise = model.orbit_noise(1, num_samples, generator=generator, group_size=num_samples)
+    subset = Subset.drawn(model, x, y, num_data, num_samples, generator=generator)
     length, ranges = kernel.lengthscale.detach().clone(), learned_ranges(model.orbit)
     widths = [part.widths.detach().clone() for part in ranges]
 
@@ -97,17 +124,13 @@ def settle(
 
     @functools.lru_cache(maxsize=1)
     def sample(_: int) -> Float[Tensor, "N S D"]:
-        points = model.sample_orbit_at(x, noise).points
-        if not dense:
-            return points
-        some, left_out = points[:, :4].flatten(0, 1), MAX_LEFT_OUT * length.square().item()
-        return Projection.of(some, left_out)(points)
+        points = subset.points(model)
+        return axes_of(points, length)(points) if dense else points
 
     @functools.cache  # ways that lead nowhere are tried again from the same place
     def trial(place: tuple[int, int]) -> Scales:
         assign(place)
-        prior = average_covariance(kernel, sample(place[1])) / kernel.variance.item()
-        return best_scales(prior, targets, max_ratio)
+        return best_scales(unit_covariance(kernel, sample(place[1])), subset.targets, max_ratio)
 
     place, best = (0, 0), trial((0, 0))
     for way in ways if ranges else ways[:2]:
@@ -122,18 +145,41 @@ def settle(
     likelihood.assign_noise(torch.full_like(likelihood.noise.detach(), best.noise))
 
 
+def axes_of(points: Float[Tensor, "N S D"], lengthscale: Tensor) -> Projection:
+    """The axes that hold all but very little of the variance of these points."""
+    return Projection.of(points[:, :4].flatten(0, 1), MAX_LEFT_OUT * lengthscale.square().item())
+
+
+def unit_covariance(kernel: RBF, points: Float[Tensor, "N S D"]) -> Float[Tensor, "N N"]:
+    """K for a kernel of variance 1."""
+    return average_covariance(kernel, points) / kernel.variance.item()
+
+
+def spectrum(unit: Float[Tensor, "N N"]) -> tuple[Float[Tensor, "N"], Float[Tensor, "N N"]]:
+    """λ and U of K = U diag(λ) Uᵀ, where rounding may leave some λ < 0, taken for 0."""
+    values, vectors = torch.linalg.eigh(unit)
+    return values.clamp(min=0), vectors
+
+
 def best_scales(
     unit: Float[Tensor, "N N"], targets: Float[Tensor, "N C"], max_ratio: float
 ) -> Scales:
-    """The best v and σ² for f ~ N(0, v K), y = f + noise, with v/σ² ≤ max_ratio.
+    """The best v and σ² for f ~ N(0, v K), y = f + noise, with v/σ² ≤ max_ratio."""
+    return scales_of(*spectrum(unit), targets, max_ratio)
 
-    With r = v/σ², p = Uᵀy and K = U diag(λ) Uᵀ, where rounding may leave some λ < 0, taken for 0:
-    the best noise is σ² = mean p²/(1 + rλ), and the evidence
+
+def scales_of(
+    values: Float[Tensor, "N"],
+    vectors: Float[Tensor, "N N"],
+    targets: Float[Tensor, "N C"],
+    max_ratio: float,
+) -> Scales:
+    """The same for K = U diag(λ) Uᵀ.
+
+    With r = v/σ² and p = Uᵀy the best noise is σ² = mean p²/(1 + rλ), and the evidence
 
         −½ NC (log 2πσ² + 1) − ½ C Σ log(1 + rλ).
     """
-    values, vectors = torch.linalg.eigh(unit)
-    values = values.clamp(min=0)
     energy, (size, num_outputs) = (vectors.mT @ targets).square().sum(1), targets.shape
 
     def at(ratio: float) -> Scales:
