@@ -59,6 +59,7 @@ def bars(num_data, seed=0):
     return images, np.array(["lying", "standing"])[labels]
 
 
+@pytest.mark.usefixtures("untyped")
 def test_classifier_on_images_of_every_form():
     images, labels = bars(60)
     fits = {}
@@ -106,6 +107,7 @@ def symmetric(num_data, seed=0):
     return X, y + np.array([0.05, 5.0]) * random.standard_normal(y.shape)
 
 
+@pytest.mark.usefixtures("untyped")
 def test_regressor_finds_the_symmetry_by_evidence():
     X, y = symmetric(80)
     plain = InvariantGPRegressor(random_state=0).fit(X, y)

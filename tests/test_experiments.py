@@ -23,6 +23,7 @@ from orbitgp.data.labelled import LabelledData
 from orbitgp.training import teaching
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("seed", range(5))
 def test_evidence_finds_the_symmetry(seed):
     fits, models, _ = symmetric.run(seed)
@@ -72,6 +73,7 @@ def run_main(module, monkeypatch, *arguments):
     module.main()
 
 
+@pytest.mark.usefixtures("untyped")
 def test_mnist_writes_what_it_found(few_digits, monkeypatch, tmp_path):
     features, options = "oriented", ["--orbit", "affine+local", "--num-data", "60"]
     options += ["--features", features]
@@ -92,6 +94,7 @@ def test_subsets_of_digits_are_drawn_once(few_digits):
     assert len(mnist.subset(few_digits, 1000, 0)[0]) == 90
 
 
+@pytest.mark.usefixtures("untyped")
 def test_contenders_of_few_labels_learn(few_digits, monkeypatch):
     monkeypatch.setattr(few_labels, "STEPS", 30)
     monkeypatch.setattr(few_labels, "SVGP_STEPS", 20)
@@ -101,6 +104,7 @@ def test_contenders_of_few_labels_learn(few_digits, monkeypatch):
     assert all(error < 30 for error in errors.values()), errors
 
 
+@pytest.mark.usefixtures("untyped")
 def test_growth_is_drawn(few_digits, monkeypatch, tmp_path):
     for name, values in (("POINTS", (5, 10)), ("SIZES", (20, 90)), ("SAMPLES", (2,))):
         monkeypatch.setattr(growth, name, values)
@@ -113,6 +117,7 @@ def test_growth_is_drawn(few_digits, monkeypatch, tmp_path):
     assert (tmp_path / "growth.png").stat().st_size > 10_000
 
 
+@pytest.mark.usefixtures("untyped")
 def test_warp_and_tangent_are_compared(few_digits, monkeypatch, tmp_path):
     run_main(tangent, monkeypatch, "--num-data", "60", "--out", str(tmp_path))
     rows = json.loads((tmp_path / "mnist-tangent-60-0.json").read_text())["rows"]
@@ -140,6 +145,7 @@ def test_noise_of_gradients_falls_with_samples(few_digits, monkeypatch, tmp_path
     assert min(few["times_the_least"], many["times_the_least"]) == 1
 
 
+@pytest.mark.usefixtures("untyped")
 def test_likelihoods_are_compared(few_digits, monkeypatch, tmp_path):
     monkeypatch.setattr(likelihoods, "RESULTS", tmp_path)
     run_main(likelihoods, monkeypatch, "--data", "mnist-60", "--budget", "5")
@@ -180,6 +186,7 @@ def test_a_search_ends_at_the_highest_place_and_tries_none_twice(few_digits, mon
     assert widest.moved(narrower=-1) == widest
 
 
+@pytest.mark.usefixtures("untyped")
 def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_path):
     monkeypatch.setattr(partial_rotation, "NUM_AVERAGES", (10, 20))
     monkeypatch.setattr(teaching, "NUM_STEPS", 50)
@@ -208,6 +215,7 @@ def test_digits_are_turned_by_no_more_than_the_angle(few_digits):
     assert (other - images).abs().amax((1, 2)).min() > 0.1
 
 
+@pytest.mark.usefixtures("untyped")
 def test_ranges_set_by_hand_stay_so(few_digits, monkeypatch, tmp_path):
     monkeypatch.setattr(hand_set, "NUM_POINTS", 40)
     monkeypatch.setattr(hand_set, "HAND_SET", {"turns": (0.5, 0.0, 0.0, 0.0, 0.0, 0.0)})

@@ -58,6 +58,7 @@ def test_labels_of_all_batches_are_classes(monkeypatch):
     assert len(found.x) == 4
 
 
+@pytest.mark.usefixtures("untyped")
 def test_a_classifier_learns_from_a_stream(monkeypatch):
     """With a third of the data in memory it is about as good as with all of them."""
     images, labels = many()

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -22,6 +23,7 @@ def test_example_prints_what_it_says():
     assert output.getvalue() == expected
 
 
+@pytest.mark.usefixtures("untyped")
 def test_scikit_learn_examples_run(tmp_path, monkeypatch):
     parts = re.findall(r"```python\n((?:from orbitgp|model = ).*?)```", README, re.DOTALL)
     first, second, third = parts

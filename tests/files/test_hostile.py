@@ -120,6 +120,7 @@ def test_spoilt_bytes_are_refused(kind, folder, tmp_path):
     assert grown < 2**20, f"{grown} kB more"
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("kind", FILES)
 def test_spoilt_content_under_a_right_seal_is_refused_or_usable(kind, folder, tmp_path):
     """Whoever can seal can also write a file that is right; nothing else may get through."""

@@ -67,6 +67,7 @@ def start(seed, dtype):
     return Training(model, *data, settings=SETTINGS, generator=generator), generator
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("block", range(4))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_no_nan_from_any_start(dtype, block):

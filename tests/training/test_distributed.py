@@ -27,6 +27,7 @@ def assert_same(ranks, alone):
         assert all(torch.equal(found[name], ranks[0][name]) for name in alone)
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("world_size", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:the run began with")
 def test_several_processes_find_what_one_finds(tmp_path, world_size):

@@ -50,6 +50,7 @@ def test_all_inputs_share_their_draws_and_none_where_orbits_are_whole(generator)
     assert_close(shared.detach(), torch.cat(each).detach())
 
 
+@pytest.mark.usefixtures("untyped")
 def test_scales_settle_where_the_data_came_from(generator, monkeypatch):
     """From a lengthscale 4 times too long, and ranges that are too wide."""
     x = torch.randn(200, 1, 4, 4, generator=generator)

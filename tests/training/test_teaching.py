@@ -86,6 +86,7 @@ def learned(likelihood, x, labels):
     return training.best[2], training
 
 
+@pytest.mark.usefixtures("untyped")
 def test_a_network_reaches_the_bound_of_carried_parameters(generator):
     x = torch.randn(500, 2, generator=generator)
     labels = (torch.sin(2 * x[:, 0]) + x[:, 1] > 0).long()

@@ -306,6 +306,7 @@ def test_more_time_buys_more_samples_and_memory_has_an_end():
     assert affordable_samples(2000, 128, seconds=60, orbit_size=1, memory=1e10)[0] == 1
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("likelihood", ["gaussian", "softmax", "polya-gamma"])
 def test_a_classifier_of_more_data_than_variables_takes_it_and_keeps_it(
     tmp_path, monkeypatch, likelihood
