@@ -9,7 +9,7 @@ import torch
 
 from orbitgp import RBF, InvariantKernel, Rotation, coordinate_swap
 from orbitgp.errors import InputError, OrbitGPError
-from orbitgp.kernels import _Dense, coarse_sums, covariance, variance
+from orbitgp.kernels import _Dense, coarse_sums, covariance, covariance_among, variance
 from orbitgp.orbits import PermutationGroup, QuarterTurns, SignFlips
 from tests.conftest import assert_close
 
@@ -76,11 +76,40 @@ def test_rbf_gradients_with_batches_are_gpytorchs(ard, generator):
         assert_close(ours.reshape(other.shape), other)
 
 
+@pytest.mark.parametrize("ard", [None, 2])
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_points_among_themselves_have_the_covariances_of_any_two(ard, batch, dtype, generator):
+    kernel = RBF(0.7, 1.3, batch_shape=torch.Size(batch), ard_num_dims=ard)
+    points = torch.randn(3, 1, 4, 2, generator=generator).to(dtype).requires_grad_()
+    weights = torch.randn(3, *(batch or (1,)), 4, 4, generator=generator)  # not symmetric
+    among, wide = kernel.among(points, torch.float64), points.double()
+    apart = kernel.forward(wide, wide)
+    assert among.dtype == torch.float64
+    assert_close(among, apart)
+    moved = [points, kernel.raw_lengthscale, kernel.raw_variance]
+    found = torch.autograd.grad((weights * among).sum(), moved)
+    expected = torch.autograd.grad((weights * apart).sum(), moved)
+    for ours, other in zip(found, expected, strict=True):
+        assert_close(ours, other, tolerance=1e-10 if dtype == torch.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_float32_points_have_float64_covariances(coarse, generator):
+    """Rounding in float32 would leave eigenvalues of -1e-6; those of float64 are far above."""
+    points = torch.randn(200, 3, generator=generator).float()
+    kernel = RBF(1.0, 3.0, coarse=coarse)
+    among = covariance_among(kernel, points, torch.float64)
+    assert torch.linalg.eigvalsh(among).min() > -1e-12
+    narrow = covariance_among(kernel, points, torch.float32).double()
+    assert torch.linalg.eigvalsh(narrow).min() < -1e-7
+
+
 def test_second_derivatives_are_refused(generator):
     kernel, x = RBF(), torch.randn(3, 2, generator=generator)
-    total = covariance(kernel, x, x).square().sum()
-    with pytest.raises(OrbitGPError, match="second derivatives"):
-        torch.autograd.grad(total, kernel.raw_lengthscale, create_graph=True)
+    for values in (covariance(kernel, x, x), covariance_among(kernel, x, x.dtype)):
+        with pytest.raises(OrbitGPError, match="second derivatives"):
+            torch.autograd.grad(values.square().sum(), kernel.raw_lengthscale, create_graph=True)
 
 
 @pytest.mark.parametrize(

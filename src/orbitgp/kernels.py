@@ -34,6 +34,16 @@ def covariance(
     )
 
 
+def covariance_among(
+    kernel: Kernel, points: Float[Tensor, "*B N D"], dtype: torch.dtype
+) -> Float[Tensor, "*B N N"]:
+    """k(points, points) in this dtype; gradients are no finer than the points that they move."""
+    if type(kernel) is RBF and kernel.active_dims is None:
+        return kernel.among(points, dtype)
+    points = points.to(dtype)
+    return covariance(kernel, points, points)
+
+
 class _Dense(nn.Module):
     """A kernel evaluated at once: GPyTorch's own evaluation waits until its parameters are back."""
 
@@ -63,11 +73,8 @@ class _ScaledGaussian(torch.autograd.Function):
         # distances do not change under a shift, rounding does: keep the numbers near 0
         centre = z.mean(-2, keepdim=True)
         left, right = (x - centre).mul_(w), (z - centre).mul_(w)
-        # x·z − ½|x|² − ½|z|² ≤ 0: rounding must not give a covariance above v
         values = torch.matmul(left, right.mT)
-        values -= torch.linalg.vector_norm(left, dim=-1, keepdim=True).square_().mul_(0.5)
-        values -= torch.linalg.vector_norm(right, dim=-1, keepdim=True).square_().mul_(0.5).mT
-        values.clamp_(max=0).add_(log_v).exp_()
+        _gaussian_(values, _half_norms(left, 1.0), _half_norms(right, 1.0), log_v)
         ctx.save_for_backward(left, right, w, log_v, values)
         return values
 
@@ -82,6 +89,41 @@ class _ScaledGaussian(torch.autograd.Function):
         grad_z = torch.matmul(t.mT, left).addcmul_(t.sum(-2, keepdim=True).mT, right, value=-1)
         grad_w = (_inner(grad_x, left, w) + _inner(grad_z, right, w)) / w
         return grad_x.mul_(w), grad_z.mul_(w), grad_w, t.sum_to_size(log_v.shape)
+
+
+class _GaussianAmong(torch.autograd.Function):
+    """`_ScaledGaussian` of rows among themselves: one product forward, one backward.
+
+    The product of the gradient is one in the dtype of x, whatever that of the values is.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, log_v: Tensor) -> Tensor:
+        wide = x.to(w.dtype)
+        left = (wide - wide.mean(-2, keepdim=True)).mul_(w)
+        values = torch.matmul(left, left.mT)
+        norms = _half_norms(left, 1.0)
+        _gaussian_(values, norms, norms, log_v)
+        ctx.save_for_backward(left.to(x.dtype), w, log_v, values)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
+        # T = ∂F/∂K ∘ K, R = T + Tᵀ:   ∂F/∂(wx) = R wx − (R 1) ∘ wx
+        refuse_second_derivatives()
+        left, w, log_v, values = ctx.saved_tensors
+        t = grad * values
+        both = (t + t.mT).to(left.dtype)
+        grad_x = torch.matmul(both, left).addcmul_(both.sum(-1, keepdim=True), left, value=-1)
+        narrow = w.to(left.dtype)
+        grad_w = (_inner(grad_x, left, w) / narrow).to(w.dtype)
+        return grad_x.mul_(narrow), grad_w, t.sum_to_size(log_v.shape)
+
+
+def _gaussian_(products: Tensor, left: Tensor, right: Tensor, log_v: Tensor) -> None:
+    """exp(log v + x·z − ½|x|² − ½|z|²) of products and half norms, in their place."""
+    products.sub_(left.unsqueeze(-1)).sub_(right.unsqueeze(-2))
+    products.clamp_(max=0).add_(log_v).exp_()  # rounding must not give a covariance above v
 
 
 def _inner(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
@@ -232,10 +274,21 @@ class RBF(Kernel):
         if diag:
             squared = ((x1 - x2) / self.lengthscale).square().sum(-1)
             return self.variance[..., 0] * torch.exp(-0.5 * squared)
-        inverse, log_v = (1 / self.lengthscale).to(x1.dtype), self.variance.log().to(x1.dtype)
+        inverse, log_v = self._constants(x1.dtype)
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], inverse.shape[:-2])
         left, right = x1.expand(*batch, -1, -1), x2.expand(*batch, -1, -1)
         return _ScaledGaussian.apply(left, right, inverse, log_v)  # pyright: ignore[reportReturnType]
+
+    def among(self, x: Float[Tensor, "*B N D"], dtype: torch.dtype) -> Float[Tensor, "*A N N"]:
+        """Covariances of points among themselves: half the products of `forward(x, x)`."""
+        inverse, log_v = self._constants(dtype)
+        batch = torch.broadcast_shapes(x.shape[:-2], inverse.shape[:-2])
+        points = (rounded(x) if self.coarse else x).expand(*batch, -1, -1)
+        return _GaussianAmong.apply(points, inverse, log_v)  # pyright: ignore[reportReturnType]
+
+    def _constants(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """1/ℓ and log v."""
+        return (1 / self.lengthscale).to(dtype), self.variance.log().to(dtype)
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.features import Projection
-from orbitgp.kernels import Kernel, covariance
+from orbitgp.kernels import Kernel, covariance_among
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbits.base import FiniteOrbit, Orbit, check_counts, check_inputs
 from orbitgp.posterior.algebra import solve_rows
@@ -199,7 +199,7 @@ class InvariantGP(nn.Module):
         basis = self.mean_basis
         size = 1 if basis is None else _group_size(sample.num_samples)
         kuf = sums_with_u(self.kernel, sample, self.posterior.points, size) / size
-        kff = covariance(self.kernel, sample.points, sample.points).double().mean(2)
+        kff = covariance_among(self.kernel, sample.points, sample.points.dtype).double().mean(2)
         whitened = solve_rows(factor, kuf.mean(1))
         remaining = torch.stack([whitened - (whitened @ u) @ u.mT for u in q.scale], 1)
         rows = remaining.flatten(0, 1)

@@ -5,7 +5,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
-from orbitgp.kernels import Kernel, coarse_sums, covariance, has_coarse_sums
+from orbitgp.kernels import Kernel, coarse_sums, covariance, covariance_among, has_coarse_sums
 from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
@@ -81,8 +81,8 @@ class InducingPosterior(nn.Module):
         The jitter is that of a u observed with a little noise, so the bound stays a bound.
         """
         if self.points.ndim == 2:
-            points = self.points.double()
-            return add_jitter(covariance(kernel, points, points), self.jitter)
+            among = covariance_among(kernel, self.points, torch.float64)
+            return add_jitter(among, self.jitter)
         return add_jitter(average_covariance(kernel, self.points), self.jitter)
 
     def prior_factor(self, kernel: Kernel) -> Float[Tensor, "M M"]:
@@ -144,7 +144,8 @@ def covariances(
 ) -> OrbitCovariances:
     """Covariances of g between Z and the orbit samples, and among the samples of each input."""
     groups = sums_with_u(kernel, sample, points, weights.group_size)
-    variance = pair_mean(covariance(kernel, sample.points, sample.points), weights)
+    among = covariance_among(kernel, sample.points, sample.points.dtype)
+    variance = pair_mean(among, weights)
     return OrbitCovariances(groups, variance, weights)
 
 
