@@ -13,6 +13,8 @@ from pathlib import Path
 import gpytorch
 import torch
 
+from orbitgp.processor import multiplies_bfloat16, processor_name
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -33,9 +35,10 @@ def interleaved(
 def machine() -> dict[str, object]:
     """What the figures were measured on."""
     return {
-        "processor": platform.processor() or platform.machine(),
+        "processor": processor_name(),
         "threads": torch.get_num_threads(),
         "capability": torch.backends.cpu.get_cpu_capability(),
+        "multiplies_bfloat16": multiplies_bfloat16(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "gpytorch": gpytorch.__version__,

@@ -11,7 +11,7 @@ PACKAGE = Path(orbitgp.__file__).parent
 
 # from the ground up; modules of one layer never import each other unless they share a folder
 LAYERS = [
-    {"errors", "positive"},
+    {"errors", "filters", "positive", "processor"},
     {"values", "sealed", "data"},
     {"ustatistics"},
     {"kernels"},

@@ -5,9 +5,10 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, normalize, relu
+from torch.nn.functional import normalize, relu
 
 from orbitgp.errors import InputError
+from orbitgp.filters import filtered
 
 BLOCK = 128
 """Images at a time, so that what stands between two operations stays near the processor."""
@@ -156,7 +157,7 @@ class OrientedEnergy(nn.Module):
         self, maps: Float[Tensor, "B I H W"], rows: Float[Tensor, "H K"], columns: Tensor
     ) -> Float[Tensor, "B O K K"]:
         """O directions in each of the I maps."""
-        edges = conv2d(maps.flatten(0, 1).unsqueeze(1), self.kernel.to(maps), padding=1)
+        edges = filtered(maps.flatten(0, 1).unsqueeze(1), self.kernel.to(maps))
         energy = relu(edges).pow(self.sharpness)
         shape = (len(maps), -1, rows.shape[1], columns.shape[1])
         roots = _pooled(energy, rows, columns).reshape(shape).add(EPSILON).sqrt()

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from orbitgp.errors import InputError, refuse_second_derivatives
+from orbitgp.processor import multiplies_bfloat16
 from orbitgp.values import OrbitSample
 
 TILE = (512, 1024)
@@ -151,8 +152,11 @@ def rounded(x: Tensor) -> Tensor:
 
 
 @contextmanager
-def _coarse_products() -> Iterator[None]:
+def _coarse_products(device: torch.device) -> Iterator[None]:
     """Products of float32 matrices in bfloat16 with float32 sums: exact on rounded points."""
+    if device.type == "cpu" and not multiplies_bfloat16():
+        yield
+        return
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     try:
@@ -192,7 +196,7 @@ def coarse_sums(
             total = x.new_zeros(len(left), columns.stop - columns.start)
             for right, right_norms in rights:
                 values = buffer[: len(left), : len(right)]
-                with _coarse_products():
+                with _coarse_products(left.device):
                     torch.addmm(right_norms, left, right.mT, alpha=scale, out=values)
                 values.sub_(left_norms).clamp_(max=shift).exp_()
                 if len(right) == total.shape[1]:

@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.distributions import Distribution
-from torch.nn.functional import conv2d, grid_sample, pad, softplus
+from torch.nn.functional import grid_sample, softplus
 
 from orbitgp.errors import InputError
+from orbitgp.filters import filtered
 from orbitgp.orbits.base import UNIT, Orbit
 from orbitgp.orbits.ranges import Ends, Flags, UniformRange
 from orbitgp.positive import inverse_softplus
@@ -202,8 +203,7 @@ def _first_order(
 def _gradient(images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C 2 H W"]:
     """∂x/∂p in half-widths and half-heights, by central differences, 0 outside."""
     height, width = images.shape[-2:]
-    flat = pad(images.flatten(0, 1).unsqueeze(1), (1, 1, 1, 1))
     kernel = images.new_zeros(2, 1, 3, 3)
     kernel[0, 0, 1, 0], kernel[0, 0, 1, 2] = -width / 4, width / 4
     kernel[1, 0, 0, 1], kernel[1, 0, 2, 1] = -height / 4, height / 4
-    return conv2d(flat, kernel).unflatten(0, images.shape[:2])
+    return filtered(images.flatten(0, 1).unsqueeze(1), kernel).unflatten(0, images.shape[:2])

@@ -5,13 +5,23 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
-from orbitgp.kernels import Kernel, coarse_sums, covariance, covariance_among, has_coarse_sums
+from orbitgp.kernels import (
+    Kernel,
+    coarse_sums,
+    covariance,
+    covariance_among,
+    has_coarse_sums,
+    slices,
+)
 from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
 
 BLOCK = 2**23
 """Base covariances held at once while averages are computed."""
+
+HALVED = 128
+"""Rows of a symmetric matrix that are computed at a time, as far as the diagonal."""
 
 
 class InducingPosterior(nn.Module):
@@ -94,8 +104,11 @@ def average_covariance(kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[
     """mean_st k_g(x_ns, x_mt), in float64: the covariance of averages of g over S points each."""
     num_inputs, num_samples, _ = points.shape
     if has_coarse_sums(kernel, points):
-        sums = coarse_sums(kernel, points, points, num_samples)[:, 0].double()
-        return (sums + sums.mT) / (2 * num_samples)
+        half = points.new_zeros(num_inputs, num_inputs, dtype=torch.float64)
+        for rows in slices(num_inputs, HALVED):
+            sums = coarse_sums(kernel, points[rows], points[: rows.stop], num_samples)[:, 0]
+            half[rows, : rows.stop] = sums / num_samples
+        return half.tril() + half.tril(-1).mT
     blocks = points.split(max(1, BLOCK // (num_inputs * num_samples)))
     rows = [covariance_with_u(kernel, block.flatten(0, 1), points) for block in blocks]
     return torch.cat(rows).double().unflatten(0, (num_inputs, num_samples)).mean(1)

@@ -11,13 +11,14 @@ which reaches the points of K through the kernel, and the ranges through the poi
 other draws in each step; both ends of a range grow or shrink together.
 """
 
+import itertools
 import math
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.kernels import RBF
+from orbitgp.kernels import RBF, slices
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.training.group import ALONE, Group
@@ -149,19 +150,27 @@ def covariance_gradients(
     Σ W |x_ns − x_mt|² / ℓ².
     """
     num_inputs, num_samples, _ = points.shape
-    scale, flat = 1 / kernel.lengthscale.square().item(), points.flatten(0, 1)
-    half, upstream = 0.5 * flat.square().sum(1), upstream / num_samples**2
-    slopes, by_length = torch.empty_like(points), points.new_zeros(())
-    for rows in range(0, num_inputs, BLOCK):
-        left = points[rows : rows + BLOCK].flatten(0, 1)
-        own = half[rows * num_samples :][: len(left)].unsqueeze(1)
-        exponents = torch.addmm(-half, left, flat.mT).sub_(own).mul_(scale).clamp_(max=0)
-        weights = exponents.exp().view(-1, num_samples, num_inputs, num_samples)
-        weights = weights.mul_(upstream[rows : rows + BLOCK, None, :, None]).view_as(exponents)
-        pull = (weights @ flat).sub_(weights.sum(1, keepdim=True) * left)
-        slopes[rows : rows + BLOCK] = pull.mul_(2 * scale).view_as(slopes[rows : rows + BLOCK])
-        by_length -= 2 * (weights * exponents).sum()
-    return slopes, by_length
+    scale, upstream = 1 / kernel.lengthscale.square().item(), upstream / num_samples**2
+    half, by_length = 0.5 * points.square().sum(2), points.new_zeros(())
+    slopes = torch.zeros_like(points)
+    for a, b in itertools.combinations_with_replacement(slices(num_inputs, BLOCK), 2):
+        left, right = points[a].flatten(0, 1), points[b].flatten(0, 1)
+        exponents = torch.addmm(-half[b].flatten(), left, right.mT)
+        exponents.sub_(half[a].flatten().unsqueeze(1)).mul_(scale).clamp_(max=0)
+        shape = len(points[a]), num_samples, len(points[b]), num_samples
+        weights = exponents.exp().view(shape).mul_(upstream[a, None, b, None]).view_as(exponents)
+        slopes[a] += _pull(weights, left, right).view_as(slopes[a])
+        if a != b:  # what lies below the diagonal
+            slopes[b] += _pull(weights.mT, right, left).view_as(slopes[b])
+        by_length -= (2 if a == b else 4) * torch.dot(weights.flatten(), exponents.flatten())
+    return slopes.mul_(2 * scale), by_length
+
+
+def _pull(
+    weights: Float[Tensor, "N M"], left: Float[Tensor, "N D"], right: Float[Tensor, "M D"]
+) -> Float[Tensor, "N D"]:
+    """Σ_m W_nm (x_m − x_n)."""
+    return (weights @ right).addcmul_(weights.sum(1, keepdim=True), left, value=-1)
 
 
 def _range_gradients(

@@ -16,6 +16,7 @@ from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.posterior.algebra import cholesky
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import kl
+from orbitgp.processor import FLOAT64_FLOPS, kernel_flops
 from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.passes import Examples, Resident, pass_seed, pass_statistics
@@ -37,9 +38,6 @@ MAX_LEFT_OUT = 0.03
 
 MAX_ROUNDING = 0.01
 """Lengthscales by which rounding may move a point; beyond it, no kernel is coarse."""
-
-FLOPS = {"kernel": 400e9, "float64": 50e9}
-"""Operations a second of one thread, to turn a time budget into a size."""
 
 ENTRIES = 0.5e9
 """Exponentials, with the passes over memory around them, a second of one thread."""
@@ -75,9 +73,9 @@ def affordable_points(
             2 * fitting_samples(num_averaged) * num_data * m * num_averaged
             + 3 * (m * num_averaged) ** 2
         )
-        kernel = entries / ENTRIES + 2 * entries * num_features / FLOPS["kernel"]
-        shared = kernel + num_grams * num_data * m**2 / FLOPS["float64"]
-        total = shared / processes + 14 * m**3 / FLOPS["float64"]
+        kernel = entries / ENTRIES + 2 * entries * num_features / kernel_flops()
+        shared = kernel + num_grams * num_data * m**2 / FLOAT64_FLOPS
+        total = shared / processes + 14 * m**3 / FLOAT64_FLOPS
         return total <= seconds * threads and 64 * m**2 <= memory
 
     low, high = 1, 1 << 16
