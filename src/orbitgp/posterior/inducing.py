@@ -108,7 +108,8 @@ def average_covariance(kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[
         for rows in slices(num_inputs, HALVED):
             sums = coarse_sums(kernel, points[rows], points[: rows.stop], num_samples)[:, 0]
             half[rows, : rows.stop] = sums / num_samples
-        return half.tril() + half.tril(-1).mT
+        half.tril_()
+        return half.add_(half.tril(-1).mT)
     blocks = points.split(max(1, BLOCK // (num_inputs * num_samples)))
     rows = [covariance_with_u(kernel, block.flatten(0, 1), points) for block in blocks]
     return torch.cat(rows).double().unflatten(0, (num_inputs, num_samples)).mean(1)
