@@ -13,7 +13,7 @@ PACKAGE = Path(orbitgp.__file__).parent
 LAYERS = [
     {"errors", "filters", "positive", "processor"},
     {"values", "sealed", "data"},
-    {"ustatistics"},
+    {"ustatistics", "gaussians"},
     {"kernels"},
     {"orbits", "features", "posterior", "likelihoods"},
     {"model"},

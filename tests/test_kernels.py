@@ -279,7 +279,7 @@ def test_coarse_sums_are_exact_at_rounded_points(generator, num_averaged, group_
     kernel = RBF(0.7, 2.0, coarse=True)
     x = torch.rand(37, 4, 50, generator=generator, dtype=torch.float32)
     z = torch.rand(11, num_averaged, 50, generator=generator, dtype=torch.float32)
-    with torch.no_grad(), mock.patch("orbitgp.kernels.TILE", (20, columns)):
+    with torch.no_grad(), mock.patch("orbitgp.gaussians.TILE", (20, columns)):
         sums = coarse_sums(kernel, x, z, group_size)
     left, right = (points.bfloat16().double() for points in (x, z))
     pairs = covariance(RBF(0.7, 2.0).double(), left.flatten(0, 1), right.flatten(0, 1))

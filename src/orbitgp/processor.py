@@ -16,13 +16,16 @@ BFLOAT16_FLOPS = 400e9
 FLOAT64_FLOPS = 50e9
 """The same in float64, or as much as a factorisation makes of it."""
 
+ENTRIES = 0.5e9
+"""Exponentials, with the passes over memory around them, a second of one thread."""
+
 
 @functools.cache
 def multiplies_bfloat16() -> bool:
     """Whether the processor has units for products of bfloat16 matrices (AMX).
 
-    Without them such products are a fifth slower than those of float32, with them five times
-    faster. Versions of PyTorch that cannot tell are taken to have none.
+    Without them such products are slower than those of float32 (decision 20). Versions of PyTorch
+    that cannot tell are taken to have none.
     """
     return bool(_capabilities().get("amx_bf16", False))
 
@@ -35,6 +38,11 @@ def processor_name() -> str:
 def kernel_flops() -> float:
     """Operations a second of one thread in products of rounded points."""
     return BFLOAT16_FLOPS if multiplies_bfloat16() else FLOPS
+
+
+def covariance_seconds(num_features: int) -> float:
+    """Of one thread for one covariance of rounded points: its product and its exponential."""
+    return 1 / ENTRIES + 2 * num_features / kernel_flops()
 
 
 def _capabilities() -> Mapping[str, Any]:

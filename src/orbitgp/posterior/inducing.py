@@ -5,14 +5,8 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
-from orbitgp.kernels import (
-    Kernel,
-    coarse_sums,
-    covariance,
-    covariance_among,
-    has_coarse_sums,
-    slices,
-)
+from orbitgp.gaussians import slices
+from orbitgp.kernels import Kernel, coarse_sums, covariance, covariance_among, has_coarse_sums
 from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian

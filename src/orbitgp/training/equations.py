@@ -15,7 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orbitgp.kernels import Kernel, slices
+from orbitgp.gaussians import slices
+from orbitgp.kernels import Kernel
 from orbitgp.posterior.algebra import add_jitter, cholesky
 from orbitgp.posterior.inducing import sums_with_u
 from orbitgp.training.starts import JITTER

@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orbitgp.kernels import Kernel, slices
+from orbitgp.gaussians import slices
+from orbitgp.kernels import Kernel
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.model import InvariantGP, mean_pairs

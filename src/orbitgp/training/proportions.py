@@ -18,7 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.kernels import RBF, slices
+from orbitgp.gaussians import slices
+from orbitgp.kernels import RBF
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.training.group import ALONE, Group

@@ -9,14 +9,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.features import Projection
-from orbitgp.kernels import RBF, rounded
+from orbitgp.gaussians import rounded
+from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.posterior.algebra import cholesky
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import kl
-from orbitgp.processor import FLOAT64_FLOPS, kernel_flops
+from orbitgp.processor import FLOAT64_FLOPS, covariance_seconds
 from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
 from orbitgp.training.group import ALONE, Group
 from orbitgp.training.passes import Examples, Resident, pass_seed, pass_statistics
@@ -38,9 +39,6 @@ MAX_LEFT_OUT = 0.03
 
 MAX_ROUNDING = 0.01
 """Lengthscales by which rounding may move a point; beyond it, no kernel is coarse."""
-
-ENTRIES = 0.5e9
-"""Exponentials, with the passes over memory around them, a second of one thread."""
 
 
 def fitting_samples(num_averaged: int) -> int:
@@ -73,8 +71,9 @@ def affordable_points(
             2 * fitting_samples(num_averaged) * num_data * m * num_averaged
             + 3 * (m * num_averaged) ** 2
         )
-        kernel = entries / ENTRIES + 2 * entries * num_features / kernel_flops()
-        shared = kernel + num_grams * num_data * m**2 / FLOAT64_FLOPS
+        shared = (
+            entries * covariance_seconds(num_features) + num_grams * num_data * m**2 / FLOAT64_FLOPS
+        )
         total = shared / processes + 14 * m**3 / FLOAT64_FLOPS
         return total <= seconds * threads and 64 * m**2 <= memory
 

@@ -19,7 +19,7 @@ from orbitgp.kernels import RBF
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.posterior.mean_basis import MeanBasis
-from orbitgp.processor import FLOAT64_FLOPS, kernel_flops
+from orbitgp.processor import FLOAT64_FLOPS, covariance_seconds
 from orbitgp.training.ascent import ascent, likeliest_round
 from orbitgp.training.equations import (
     BLOCK,
@@ -29,7 +29,6 @@ from orbitgp.training.equations import (
     half_covariance,
 )
 from orbitgp.training.passes import CHUNK, Resident
-from orbitgp.training.solving import ENTRIES
 from orbitgp.training.starts import orbit_points
 
 NUM_SAMPLES = (64, 32, 16, 8, 4)
@@ -66,7 +65,7 @@ def affordable_samples(
     columns = min(NUM_COLUMNS, num_data)
     for wanted in NUM_SAMPLES:
         count = int(min(wanted, orbit_size))
-        kernel = count**2 * (1 / ENTRIES + 2 * num_features / kernel_flops())
+        kernel = count**2 * covariance_seconds(num_features)
         solve = num_data * columns**2 / FLOAT64_FLOPS
         total = (entries * (kernel + num_rounds * ROUND) + solve) / threads
         if total <= seconds and 4 * entries <= memory:

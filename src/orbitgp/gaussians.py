@@ -1,0 +1,185 @@
+"""Gaussians of the distance of all pairs of points, with gradients of their own or tile by tile."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.errors import refuse_second_derivatives
+from orbitgp.processor import multiplies_bfloat16
+
+TILE = (512, 1024)
+"""Rows and columns of covariances that `sums_of_rounded` computes at a time."""
+
+
+class _ScaledGaussian(torch.autograd.Function):
+    """exp(log v − ½ |w ∘ (x − z)|²) for all pairs of rows: one product forward, two backward.
+
+    Written out because temporaries as large as the result, each a fresh allocation, cost as much
+    as the products themselves.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, z: Tensor, w: Tensor, log_v: Tensor) -> Tensor:
+        # distances do not change under a shift, rounding does: keep the numbers near 0
+        centre = z.mean(-2, keepdim=True)
+        left, right = (x - centre).mul_(w), (z - centre).mul_(w)
+        values = torch.matmul(left, right.mT)
+        _gaussian_(values, _half_norms(left, 1.0), _half_norms(right, 1.0), log_v)
+        ctx.save_for_backward(left, right, w, log_v, values)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
+        # T = ∂F/∂K ∘ K:   ∂F/∂(wx) = T wz − (T 1) ∘ wx,   ∂F/∂(wz) = Tᵀ wx − (Tᵀ 1) ∘ wz,
+        # ∂F/∂w = (Σ wx ∘ ∂F/∂(wx) + Σ wz ∘ ∂F/∂(wz)) / w,   ∂F/∂log v = Σ T
+        refuse_second_derivatives()
+        left, right, w, log_v, values = ctx.saved_tensors
+        t = grad * values
+        grad_x = torch.matmul(t, right).addcmul_(t.sum(-1, keepdim=True), left, value=-1)
+        grad_z = torch.matmul(t.mT, left).addcmul_(t.sum(-2, keepdim=True).mT, right, value=-1)
+        grad_w = (_inner(grad_x, left, w) + _inner(grad_z, right, w)) / w
+        return grad_x.mul_(w), grad_z.mul_(w), grad_w, t.sum_to_size(log_v.shape)
+
+
+class _GaussianAmong(torch.autograd.Function):
+    """`_ScaledGaussian` of rows among themselves: one product forward, one backward.
+
+    The product of the gradient is one in the dtype of x, whatever that of the values is.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, log_v: Tensor) -> Tensor:
+        wide = x.to(w.dtype)
+        left = (wide - wide.mean(-2, keepdim=True)).mul_(w)
+        values = torch.matmul(left, left.mT)
+        norms = _half_norms(left, 1.0)
+        _gaussian_(values, norms, norms, log_v)
+        ctx.save_for_backward(left.to(x.dtype), w, log_v, values)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
+        # T = ∂F/∂K ∘ K, R = T + Tᵀ:   ∂F/∂(wx) = R wx − (R 1) ∘ wx
+        refuse_second_derivatives()
+        left, w, log_v, values = ctx.saved_tensors
+        t = grad * values
+        both = (t + t.mT).to(left.dtype)
+        grad_x = torch.matmul(both, left).addcmul_(both.sum(-1, keepdim=True), left, value=-1)
+        narrow = w.to(left.dtype)
+        grad_w = (_inner(grad_x, left, w) / narrow).to(w.dtype)
+        return grad_x.mul_(narrow), grad_w, t.sum_to_size(log_v.shape)
+
+
+def scaled_gaussian(
+    x: Float[Tensor, "*B N D"], z: Float[Tensor, "*B M D"], w: Tensor, log_v: Tensor
+) -> Float[Tensor, "*B N M"]:
+    """exp(log v − ½ |w ∘ (x − z)|²) for all pairs of rows."""
+    return _ScaledGaussian.apply(x, z, w, log_v)  # pyright: ignore[reportReturnType]
+
+
+def gaussian_among(x: Float[Tensor, "*B N D"], w: Tensor, log_v: Tensor) -> Float[Tensor, "*B N N"]:
+    """The same of rows among themselves, in the dtype of w."""
+    return _GaussianAmong.apply(x, w, log_v)  # pyright: ignore[reportReturnType]
+
+
+def _gaussian_(products: Tensor, left: Tensor, right: Tensor, log_v: Tensor) -> None:
+    """exp(log v + x·z − ½|x|² − ½|z|²) of products and half norms, in their place."""
+    products.sub_(left.unsqueeze(-1)).sub_(right.unsqueeze(-2))
+    products.clamp_(max=0).add_(log_v).exp_()  # rounding must not give a covariance above v
+
+
+def _inner(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    """Σ a ∘ b over all that `like` does not keep apart; no temporary if that is everything."""
+    if like.numel() == 1:
+        return torch.dot(a.flatten(), b.flatten()).reshape(like.shape)
+    return (a * b).sum_to_size(like.shape)
+
+
+class _Rounded(torch.autograd.Function):
+    """The nearest bfloat16, of the same dtype; its gradient passes through unchanged."""
+
+    @staticmethod
+    def forward(_: Any, x: Tensor) -> Tensor:
+        return x.bfloat16().to(x.dtype)
+
+    @staticmethod
+    def backward(_: Any, grad: Tensor) -> Tensor:  # pyright: ignore
+        return grad
+
+
+def rounded(x: Tensor) -> Tensor:
+    """Points with 8 significant bits to each coordinate."""
+    return _Rounded.apply(x)  # pyright: ignore[reportReturnType]
+
+
+@contextmanager
+def _coarse_products(device: torch.device) -> Iterator[None]:
+    """Products of float32 matrices in bfloat16 with float32 sums: exact on rounded points."""
+    if device.type == "cpu" and not multiplies_bfloat16():
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def sums_of_rounded(
+    x: Float[Tensor, "N S D"],
+    z: Float[Tensor, "M J D"],
+    group_size: int,
+    *,
+    scale: float,
+    log_v: float,
+) -> Float[Tensor, "N B M"]:
+    """Σ_{s in group} mean_j exp(log v − ½ c |x_ns − z_mj|²) for rounded points, without gradients.
+
+    x·z of rounded points is exact but for the rounding of its float32 sum. On processors with
+    units for such products they are two to three times faster; what follows them is done tile by
+    tile, in buffers that stay near the processor.
+    """
+    (num_inputs, num_samples, _), (num_points, num_averaged, _) = x.shape, z.shape
+    shift = log_v - math.log(num_averaged)
+    x, z = rounded(x), rounded(z).transpose(0, 1).contiguous()
+    x_norms, z_norms = _half_norms(x, scale), _half_norms(z, scale).sub_(shift)
+    block, width = max(1, TILE[0] // num_samples), min(TILE[1], num_points)
+    together = max(1, TILE[1] // num_points)  # points of all few variables at a time
+    buffer = x.new_empty(block * num_samples, together * width)
+    sums = x.new_empty(num_inputs, num_samples // group_size, num_points)
+    for columns in slices(num_points, width):
+        rights = [
+            (z[places, columns].flatten(0, 1), z_norms[places, columns].flatten().neg())
+            for places in slices(num_averaged, together)
+        ]
+        for rows in slices(num_inputs, block):
+            left, left_norms = x[rows].flatten(0, 1), x_norms[rows].flatten().unsqueeze(1)
+            total = x.new_zeros(len(left), columns.stop - columns.start)
+            for right, right_norms in rights:
+                values = buffer[: len(left), : len(right)]
+                with _coarse_products(left.device):
+                    torch.addmm(right_norms, left, right.mT, alpha=scale, out=values)
+                values.sub_(left_norms).clamp_(max=shift).exp_()
+                if len(right) == total.shape[1]:
+                    total.add_(values)
+                else:
+                    total.add_(values.unflatten(1, (-1, total.shape[1])).sum(1))
+            grouped = total.unflatten(0, (-1, num_samples // group_size, group_size))
+            sums[rows, :, columns] = grouped.sum(2)
+    return sums
+
+
+def slices(length: int, size: int) -> list[slice]:
+    """All of a length, a size at a time."""
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def _half_norms(points: Float[Tensor, "*N D"], scale: float) -> Float[Tensor, "*N"]:
+    """½ c |x|²."""
+    return torch.linalg.vector_norm(points, dim=-1).square_().mul_(0.5 * scale)
