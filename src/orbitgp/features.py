@@ -5,10 +5,10 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import normalize, relu
+from torch.nn.functional import normalize
 
 from orbitgp.errors import InputError
-from orbitgp.filters import filtered
+from orbitgp.filters import energy
 
 BLOCK = 128
 """Images at a time, so that what stands between two operations stays near the processor."""
@@ -157,11 +157,10 @@ class OrientedEnergy(nn.Module):
         self, maps: Float[Tensor, "B I H W"], rows: Float[Tensor, "H K"], columns: Tensor
     ) -> Float[Tensor, "B O K K"]:
         """O directions in each of the I maps."""
-        edges = filtered(maps.flatten(0, 1).unsqueeze(1), self.kernel.to(maps))
-        energy = relu(edges).pow(self.sharpness)
+        found = energy(maps.flatten(0, 1).unsqueeze(1), self.kernel.to(maps), self.sharpness)
         shape = (len(maps), -1, rows.shape[1], columns.shape[1])
-        roots = _pooled(energy, rows, columns).reshape(shape).add(EPSILON).sqrt()
-        return roots / (roots.square().sum(1, keepdim=True) + self.contrast).sqrt()
+        pooled = _pooled(found, rows, columns).reshape(shape) + EPSILON
+        return pooled.sqrt() * (pooled.sum(1, keepdim=True) + self.contrast).rsqrt()
 
     def _windows(self, length: int, size: int) -> Float[Tensor, "L K"]:
         """Gaussian weights of pixels in each cell; a column sums to 1 but for what is cut off."""
