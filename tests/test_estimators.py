@@ -26,7 +26,8 @@ import sys, warnings
 from sklearn.utils.estimator_checks import check_estimator
 import orbitgp
 warnings.simplefilter("ignore")
-results = check_estimator(getattr(orbitgp, sys.argv[1])(), on_fail=None)
+settings = orbitgp.TrainingSettings(max_steps=int(sys.argv[2]))
+results = check_estimator(getattr(orbitgp, sys.argv[1])(settings=settings), on_fail=None)
 for result in results:
     if result["status"] not in ("passed", "skipped"):
         print(result["check_name"], repr(result["exception"]))
@@ -35,10 +36,13 @@ print(len(results), "checks")
 
 
 @pytest.mark.parametrize("name", ["InvariantGPClassifier", "InvariantGPRegressor"])
-def test_scikit_learns_own_checks_pass_on_default_settings(name):
+@pytest.mark.parametrize(
+    "max_steps", [20, pytest.param(TrainingSettings().max_steps, marks=pytest.mark.slow)]
+)
+def test_scikit_learns_own_checks_pass(name, max_steps):
     """In a process of its own, without the type checks that slow tests down."""
     run = subprocess.run(
-        [sys.executable, "-c", CHECK, name],
+        [sys.executable, "-c", CHECK, name, str(max_steps)],
         check=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,

@@ -36,7 +36,7 @@ from tests.files.crash import bars
 NUM_DATA = 1100
 """Three chunks, the last one short: uneven for two and for three processes."""
 
-STEPS = 200
+STEPS = 60
 
 
 def model_and_data():
