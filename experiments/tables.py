@@ -126,19 +126,20 @@ def gradient_noise() -> str:
 
 def likelihoods() -> str:
     """Gaussian codes, Pólya-Gamma, softmax and broken sticks."""
-    found = [
-        (result["data"], name, row["num_inducing"], row["seconds"], row)
-        for result in results("likelihoods-*")
-        for name, row in result["likelihoods"].items()
-    ]
-    for row in results("mnist-pixels-affine-60000-0"):  # the same, as the first table has it
-        sizes = row["settings"]["num_inducing"], row["seconds"]["total"]
-        found.append(("mnist-60000", "gaussian", *sizes, row))
+    found = []
+    for result in results("likelihoods-*"):
+        labels = result["data"], result.get("orbit", "affine")
+        for name, row in result["likelihoods"].items():
+            found.append((*labels, name, row["num_inducing"], row["seconds"], row))
+    for orbit in ("affine", "affine+local"):  # the same, as the first table has it
+        for row in results(f"mnist-pixels-{orbit}-60000-0"):
+            sizes = row["settings"]["num_inducing"], row["seconds"]["total"]
+            found.append(("mnist-60000", orbit, "gaussian", *sizes, row))
     rows = []
-    for data, name, num_inducing, seconds, row in sorted(found, key=lambda entry: entry[:2]):
+    for *labels, num_inducing, seconds, row in sorted(found, key=lambda entry: entry[:3]):
         scores = [row["test_error"], row["test_nll"], row["test_ece"], f"{row['elbo']:,.0f}"]
-        rows.append([data, name, *scores, num_inducing, round(seconds)])
-    return table(["data", "likelihood", "error, %", "NLL", "ECE", "ELBO", "M", "s"], rows)
+        rows.append([*labels, *scores, num_inducing, round(seconds)])
+    return table(["data", "orbit", "likelihood", "error, %", "NLL", "ECE", "ELBO", "M", "s"], rows)
 
 
 def partial_rotation() -> str:

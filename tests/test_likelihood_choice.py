@@ -80,7 +80,8 @@ def recorded_tables():
     tables = {name: {} for name in sizes} | {"mnist-60000": {"gaussian": codes}}
     for path in RESULTS.glob("likelihoods-*-0.json"):
         result = json.loads(path.read_text())
-        tables[result["data"]] |= result["likelihoods"]
+        if result.get("orbit", "affine") == "affine":
+            tables[result["data"]] |= result["likelihoods"]
     return [(tables[name], num_images) for name, num_images in sizes.items()]
 
 
