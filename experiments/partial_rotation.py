@@ -53,7 +53,9 @@ NUM_DATA, NUM_POINTS, NUM_SAMPLES = 20_000, 500, 8
 NUM_AVERAGES = (500, 1000, 2000)
 """Few first, which cost little and end near where more do."""
 
-SETTINGS = TrainingSettings(max_steps=100, fit_size=NUM_DATA, fit_samples=NUM_SAMPLES)
+SETTINGS = TrainingSettings(
+    max_steps=100, fit_size=NUM_DATA, fit_samples=NUM_SAMPLES, refresh_every=10
+)
 """q(u) of all data: with few of them the logistic bound of the others falls while it learns."""
 
 LENGTH, VARIANCE, TURN = 5.0, 16.0, 180.0

@@ -108,9 +108,9 @@ def starts() -> str:
         for row in result["named"] + result["starts"]:
             dropped = "yes" if row["dropped_by_screen"] else "no"
             below = f"{100 * row['below_best']:.2f}"
-            rows.append([row["start"], row["lengthscale_factor"], f"{row['elbo']:,.0f}", below])
-            rows[-1] += [dropped, row["recoveries"]]
-    head = ["start", "lengthscale ×", "ELBO", "below the best, %", "dropped by the screen"]
+            rows.append([result["ends"], row["start"], row["lengthscale_factor"]])
+            rows[-1] += [f"{row['elbo']:,.0f}", below, dropped, row["recoveries"]]
+    head = ["ends", "start", "lengthscale ×", "ELBO", "below the best, %", "dropped by the screen"]
     return table([*head, "recoveries"], rows)
 
 

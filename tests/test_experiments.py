@@ -200,7 +200,7 @@ def test_the_angle_of_digits_is_learned_and_drawn(few_digits, monkeypatch, tmp_p
         assert 10 < result["learned_angle"] < 60
         assert result["test_error"] < 30
         assert result["without_invariance"]["learned_angle"] == 0
-        assert len(result["curve"]) == 2
+        assert len(result["curve"]) == 3
         figure = tmp_path / f"partial-rotation-20{''.join(network)[1:]}-0.png"
         assert figure.stat().st_size > 10_000
 
@@ -226,17 +226,37 @@ def test_ranges_set_by_hand_stay_so(few_digits, monkeypatch, tmp_path):
     assert max(row["test_error"] for row in rows.values()) < 20
 
 
-def test_starts_are_compared(few_digits, monkeypatch, tmp_path):
+@pytest.mark.parametrize("ends", ["together", "apart"])
+def test_starts_are_compared(ends, few_digits, monkeypatch, tmp_path):
     quick = partial(TrainingSettings, max_steps=4, evaluate_every=2)
     monkeypatch.setattr(starts, "TrainingSettings", quick)
-    run_main(starts, monkeypatch, "--num-starts", "2", "--out", str(tmp_path))
-    result = json.loads((tmp_path / "mnist-starts-pixels-0.json").read_text())
+    options = ["--ends", ends, "--num-starts", "2", "--out", str(tmp_path)]
+    run_main(starts, monkeypatch, *options)
+    result = json.loads((tmp_path / f"mnist-starts-pixels-{ends}-0.json").read_text())
     rows = result["named"] + result["starts"]
     assert [row["lengthscale_factor"] for row in rows[:2]] == [1, 1]
     assert len({row["start"] for row in rows}) == 4
     best = max(row["elbo"] for row in rows)
     for row in rows:
         assert row["same"] == (best - row["elbo"] <= 0.005 * abs(best))
-    dropped = [row["dropped_by_screen"] or row["same"] for row in result["starts"]]
-    assert result["num_harmless"] == sum(dropped)
     assert len(result["ranges_of_the_same"]) == 6
+
+
+def test_a_start_is_harmless_if_it_ends_well_or_is_dropped_for_one_that_does():
+    def row(screened, elbo):
+        return {"elbo_when_screened": screened, "elbo": elbo, "ranges": {"turn": [-elbo, elbo]}}
+
+    free = [row(90, 999), row(70, 500), row(110, 500)]
+    found = starts.summary([row(100, 998), row(80, 400)], free)
+    assert (found["num_same"], found["num_harmless"]) == (1, 2)
+    assert [start["dropped_by_screen"] for start in free] == [True, True, False]
+    assert found["ranges_of_the_same"]["turn"]["mean"] == [-998.5, 998.5]
+    found = starts.summary([row(100, 900)], [row(90, 999), row(70, 500)])
+    assert (found["num_same"], found["num_harmless"]) == (1, 1)
+
+
+def test_ends_start_together_or_apart(generator):
+    low, high = starts.random_start(False, generator)[0].ranges.widths
+    torch.testing.assert_close(low, high)
+    low, high = starts.random_start(True, generator)[0].ranges.widths
+    assert (low - high).abs().max() > 0.1

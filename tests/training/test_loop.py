@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -74,6 +75,22 @@ def test_a_settled_evidence_stops_the_run(generator):
     assert run.step < 100
 
 
+def test_the_step_falls_in_the_second_half_and_the_last_one_is_judged(generator):
+    run, sizes = training(generator, max_steps=20, patience=99), []
+
+    class Sizes(Callback):
+        def stepped(self, step):
+            sizes.append(run.optimizer.param_groups[0]["lr"] / run.settings.learning_rate)
+
+    train(run, Sizes())
+    np.testing.assert_allclose(sizes, [1.0] * 11 + [k / 10 for k in range(9, 0, -1)])
+    assert [evaluation.step for evaluation in run.curve] == [0, 10, 20]
+    best = max(evaluation.elbo for evaluation in run.curve)
+    assert run.best[2] == best
+    kept = run.best[0]
+    assert all(torch.equal(value, kept[name]) for name, value in run.model.state_dict().items())
+
+
 def test_a_runaway_is_seen_explained_and_undone(generator):
     run, recorder = training(generator, max_steps=200), Recorder()
 
@@ -88,7 +105,7 @@ def test_a_runaway_is_seen_explained_and_undone(generator):
     assert len(recorder.warnings) == 3
     assert "runaway" in recorder.warnings[0]
     assert run.model.orbit.ranges.widths.max() < 1
-    assert run.optimizer.param_groups[0]["lr"] < run.settings.learning_rate
+    assert run.rate < run.settings.learning_rate
 
 
 def test_a_numerical_failure_is_recovered_from_or_raised(generator):
@@ -130,7 +147,7 @@ def test_log_lines_are_json(tmp_path, generator, capfd):
     path = tmp_path / "log.jsonl"
     train(training(generator), Several((JsonlLog(path), ProgressBar(), Callback())))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["event"] for line in lines] == ["started", *["evaluated"] * 4, "finished"]
+    assert [line["event"] for line in lines] == ["started", *["evaluated"] * 5, "finished"]
     assert lines[1]["elbo"] < max(line["elbo"] for line in lines[1:-1])
     assert capfd.readouterr().err == ""  # not a terminal: quiet
 

@@ -78,7 +78,7 @@ def learned(likelihood, x, labels):
     posterior = InducingPosterior(x[:60], 1)
     parts = {"kernel": RBF(variance=4.0, lengthscale=1.0), "posterior": posterior}
     model = InvariantGP(orbit=Identity(), likelihood=likelihood, **parts)
-    settings = TrainingSettings(max_steps=40)
+    settings = TrainingSettings(max_steps=40, refresh_every=10)  # local parameters lag behind
     draws = torch.Generator().manual_seed(1)
     training = Training(model, x, labels, settings=settings, generator=draws)
     train(training, Callback())

@@ -30,7 +30,7 @@ from orbitgp.training.passes import (
 )
 from orbitgp.training.settings import TrainingSettings
 from orbitgp.training.teaching import teach
-from orbitgp.training.updates import GradientUpdate
+from orbitgp.training.updates import GradientUpdate, falling
 
 INTERRUPTED = "interrupted; the best model so far was kept"
 MAX_RECOVERIES = 3
@@ -73,7 +73,8 @@ class Training:
         }
         self.evaluation_seed = seeds[3]
         self.evaluation_set = self._subset("evaluation", settings.evaluation_size)
-        self.optimizer = torch.optim.Adam(_learned(model), settings.learning_rate)
+        self.rate = settings.learning_rate
+        self.optimizer = torch.optim.Adam(_learned(model), self.rate)
         self.update = GradientUpdate(
             model,
             self.optimizer,
@@ -93,17 +94,18 @@ class Training:
     def advance(self, callback: Callback) -> str | None:
         """One step, with an evaluation where one is due; why to stop, if it is time to."""
         settings = self.settings
-        if self.step >= settings.max_steps:
-            return "the largest number of steps was reached"
         try:
             if self.step % settings.refresh_every == 0:
                 self.refresh()
             if self.step % settings.evaluate_every == 0 and self._worse_than_best(callback):
                 return self._recover("the bound fell", callback)
+            if self.step >= settings.max_steps:
+                return "the largest number of steps was reached"
             if self.without_progress >= settings.patience:
                 if self.coolings >= MAX_COOLINGS:
                     return "the evidence has settled"
                 self._cool()
+            self._set_step(self.rate * falling(self.step / settings.max_steps))
             batch = self._subset("batches", settings.batch_size)
             x, draws = self.x[batch], self.generators["orbits"]
             local = {"num_samples": settings.num_samples, "generator": draws}
@@ -161,13 +163,14 @@ class Training:
 
     def finish(self) -> None:
         """Return to the best model that was seen, with its q(u)."""
-        try:
-            self.refresh()
-            now = self._elbo_now()[1]
-        except NumericalError:
-            if self.best is None:
-                raise
-            now = -math.inf
+        now = -math.inf
+        if not self.curve or self.curve[-1].step != self.step:
+            try:
+                self.refresh()
+                now = self._elbo_now()[1]
+            except NumericalError:
+                if self.best is None:
+                    raise
         if self.best is not None and not now >= self.best[2]:
             self.model.load_state_dict(self.best[0])
 
@@ -179,7 +182,7 @@ class Training:
         """All that the next step depends on besides the model: plain values, and tensors."""
         config = {
             **{name: getattr(self, name) for name in _COUNTERS},
-            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "learning_rate": self.rate,
             "curve": [asdict(evaluation) for evaluation in self.curve],
             "best": None if self.best is None else self.best[2],
         }
@@ -212,8 +215,7 @@ class Training:
             check_like(
                 moments, {"step": torch.zeros(()), "exp_avg": like, "exp_avg_sq": like.abs()}
             )
-        for group in whole["param_groups"]:
-            group["lr"] = rate
+        self.rate = rate
         self.optimizer.load_state_dict(whole)
         if config["best"] is not None:
             snapshot, pointwise = within(tensors, "best.model"), tensors["best.pointwise"]
@@ -273,13 +275,16 @@ class Training:
         assert self.best is not None
         self.model.load_state_dict(self.best[0])
         self.coolings += 1
-        self._shrink_step(1 / 3)
+        self._shrink_rate(1 / 3)
 
-    def _shrink_step(self, factor: float) -> None:
+    def _shrink_rate(self, factor: float) -> None:
         self.without_progress = 0
         self.optimizer.state.clear()
+        self.rate *= factor
+
+    def _set_step(self, size: float) -> None:
         for group in self.optimizer.param_groups:
-            group["lr"] *= factor
+            group["lr"] = size
 
     def _recover(self, reason: str, callback: Callback) -> str | None:
         """Back to the best model, with half the step; after some times, stop there."""
@@ -288,7 +293,7 @@ class Training:
         self.model.load_state_dict(self.best[0])
         grown = grown > _total_width(self.model)
         self.recoveries += 1
-        self._shrink_step(0.5)
+        self._shrink_rate(0.5)
         why = " while the ranges grew, which is a runaway" if grown else ""
         callback.warned(
             f"step {self.step}: {reason}{why}; went back to the best model so far (evidence ≥ "

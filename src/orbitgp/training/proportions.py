@@ -34,6 +34,7 @@ from orbitgp.training.subsets import (
     spectrum,
     unit_covariance,
 )
+from orbitgp.training.updates import falling
 
 NUM_DATA, NUM_JUDGES, NUM_SAMPLES = 500, 1000, 16
 """Data of a step, data that judge its start and end, and orbit points of each."""
@@ -81,9 +82,7 @@ def balance(
     widths = [part.widths.detach().clone() for part in ranges]
     powers = [torch.zeros(width.shape[1]).to(width) for width in widths]
     optimizer = torch.optim.Adam([length, *powers], LEARNING_RATE)
-    rates = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1.0, 2 * (1 - step / NUM_STEPS))
-    )
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: falling(step / NUM_STEPS))
     kernel.lengthscale = length.exp()
     for _ in range(NUM_STEPS):
         subset = Subset.drawn(model, x, y, NUM_DATA, NUM_SAMPLES, generator=generator)

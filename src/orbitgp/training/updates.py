@@ -108,3 +108,8 @@ class NaturalUpdate:
         factor = posterior.prior_factor(self.model.kernel)
         whole = batch.scaled_to(self.num_data)
         posterior.assign(natural_step(posterior.q, whole, factor, self.step_size))
+
+
+def falling(part: float) -> float:
+    """Of the step size, when this part of all steps is done: 1, then to 0 in the second half."""
+    return min(1.0, 2 * (1 - part))
