@@ -58,7 +58,7 @@ def affordable_sizes(
             memory=2 * default_memory(),
             num_rounds=task.mean_rounds,
         )
-    sizes = {
+    affordable = {
         count: affordable_points(
             num_data,
             num_features,
@@ -70,13 +70,13 @@ def affordable_sizes(
         )
         for count in averaged
     }
-    # never fewer than stage one had, however many the data
-    sizes = {n: min(largest, max(size, STAGE_ONE_POINTS)) for n, size in sizes.items()}
     wanted = largest if num_inducing is None else min(num_inducing, num_resident)
     enough = [
         count
-        for count, size in sizes.items()
+        for count, size in affordable.items()
         if size >= wanted or (count <= USUAL_AVERAGED and size >= ENOUGH_POINTS)
     ]
     count = enough[0] if enough else averaged[-1]
-    return (sizes[count] if num_inducing is None else wanted), count, mean_samples
+    if num_inducing is None:  # never fewer than stage one had, however many the data
+        wanted = min(largest, max(affordable[count], STAGE_ONE_POINTS))
+    return wanted, count, mean_samples
