@@ -5,9 +5,9 @@ python -m experiments.starts --features pixels --seed 0
 Affine ranges start between ±0.01 and ±0.5, each on its own, and the lengthscale at up to three
 times too much or too little. With `--ends apart` each of the twelve ends starts on its own, so that
 all data begin turned, stretched and moved alike: that is another kernel, and no invariance. Beside
-them are the two starts of `orbit="affine"`, which a
-fit screens for a few steps: a start that screening would drop for one of them does no harm. All
-are trained as those of a fit are: for the steps of the screen, then for all steps.
+them are the two starts of `orbit="affine"`, which a fit screens for a few steps: a start that is
+dropped for one of them does no harm if that one ends well. All are trained as those of a fit are:
+for the steps of the screen, then for all steps.
 """
 
 import argparse

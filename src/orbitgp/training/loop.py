@@ -73,8 +73,7 @@ class Training:
         }
         self.evaluation_seed = seeds[3]
         self.evaluation_set = self._subset("evaluation", settings.evaluation_size)
-        self.rate = settings.learning_rate
-        self.optimizer = torch.optim.Adam(_learned(model), self.rate)
+        self.optimizer = torch.optim.Adam(_learned(model), settings.learning_rate)
         self.update = GradientUpdate(
             model,
             self.optimizer,
@@ -90,6 +89,11 @@ class Training:
         self.without_progress = 0
         self.curve: list[Evaluation] = []
         self.best: tuple[dict[str, Tensor], Tensor, float] | None = None
+
+    @property
+    def rate(self) -> float:
+        """The step size before it falls: a third after each cooling, a half after a recovery."""
+        return self.settings.learning_rate * 3.0**-self.coolings * 2.0**-self.recoveries
 
     def advance(self, callback: Callback) -> str | None:
         """One step, with an evaluation where one is due; why to stop, if it is time to."""
@@ -182,7 +186,6 @@ class Training:
         """All that the next step depends on besides the model: plain values, and tensors."""
         config = {
             **{name: getattr(self, name) for name in _COUNTERS},
-            "learning_rate": self.rate,
             "curve": [asdict(evaluation) for evaluation in self.curve],
             "best": None if self.best is None else self.best[2],
         }
@@ -197,9 +200,9 @@ class Training:
     def restore(self, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Go on where `state` was taken, with the model of that moment."""
         counters = {name: int(config[name]) for name in _COUNTERS}
-        rate = float(config["learning_rate"])
-        if min(counters.values()) < 0 or not 0 < rate < math.inf:
-            raise ValueError(f"{counters} and a learning rate of {rate}")
+        most = {"coolings": MAX_COOLINGS, "recoveries": MAX_RECOVERIES}
+        if min(counters.values()) < 0 or any(counters[name] > most[name] for name in most):
+            raise ValueError(f"{counters}, where no more than {most} can be")
         for name, value in counters.items():
             setattr(self, name, value)
         self.curve = evaluations_from(config["curve"])
@@ -215,7 +218,6 @@ class Training:
             check_like(
                 moments, {"step": torch.zeros(()), "exp_avg": like, "exp_avg_sq": like.abs()}
             )
-        self.rate = rate
         self.optimizer.load_state_dict(whole)
         if config["best"] is not None:
             snapshot, pointwise = within(tensors, "best.model"), tensors["best.pointwise"]
@@ -275,12 +277,11 @@ class Training:
         assert self.best is not None
         self.model.load_state_dict(self.best[0])
         self.coolings += 1
-        self._shrink_rate(1 / 3)
+        self._forget_moments()
 
-    def _shrink_rate(self, factor: float) -> None:
+    def _forget_moments(self) -> None:
         self.without_progress = 0
         self.optimizer.state.clear()
-        self.rate *= factor
 
     def _set_step(self, size: float) -> None:
         for group in self.optimizer.param_groups:
@@ -293,7 +294,7 @@ class Training:
         self.model.load_state_dict(self.best[0])
         grown = grown > _total_width(self.model)
         self.recoveries += 1
-        self._shrink_rate(0.5)
+        self._forget_moments()
         why = " while the ranges grew, which is a runaway" if grown else ""
         callback.warned(
             f"step {self.step}: {reason}{why}; went back to the best model so far (evidence ≥ "
