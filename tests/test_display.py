@@ -70,9 +70,13 @@ def test_the_bar_is_seen_on_a_terminal(columns):
         assert part in text, text
 
 
-def test_a_pipe_is_left_quiet():
+def test_a_pipe_gets_lines_and_no_bar():
     piped = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
-    assert piped.stderr == piped.stdout == b""
+    assert piped.stdout == b""
+    assert b"\r" not in piped.stderr
+    first, *_, last = piped.stderr.decode().splitlines()
+    assert first.startswith("step 0: evidence ≥ ")
+    assert last.startswith("solving with ")
 
 
 def test_a_model_that_found_nothing_says_so():

@@ -1,6 +1,8 @@
 """The loop: what it learns, how it stops, and how its guards act."""
 
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -149,7 +151,25 @@ def test_log_lines_are_json(tmp_path, generator, capfd):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["event"] for line in lines] == ["started", *["evaluated"] * 5, "finished"]
     assert lines[1]["elbo"] < max(line["elbo"] for line in lines[1:-1])
-    assert capfd.readouterr().err == ""  # not a terminal: quiet
+    (line,) = capfd.readouterr().err.splitlines()  # not a terminal: no more than one in 30 s
+    assert line.startswith("step 0: evidence ≥ ")
+    assert line.endswith(lines[1]["learned"])
+
+
+class Stream(io.StringIO):
+    """Where a bar can be drawn."""
+
+
+@pytest.mark.parametrize("module", ["ipykernel.iostream", "elsewhere"])
+def test_a_notebook_shows_the_bar_as_a_terminal_does(generator, monkeypatch, module):
+    monkeypatch.setattr(Stream, "__module__", module)
+    monkeypatch.setattr("sys.stderr", Stream())
+    bar = ProgressBar()
+    bar.announced("so many inducing points")
+    train(training(generator), bar)
+    first, *rest = sys.stderr.getvalue().splitlines()
+    assert first == "so many inducing points"
+    assert ("100%|" in rest[-1]) == (module != "elsewhere")
 
 
 def test_settings_are_checked():

@@ -1,6 +1,7 @@
 """What a training run tells the world while it goes on."""
 
 import json
+import math
 import os
 import sys
 import time
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
+
+SECONDS_BETWEEN_LINES = 30.0
+"""Where no bar can be drawn."""
 
 
 @dataclass(frozen=True)
@@ -96,18 +100,26 @@ class Several(Callback):
 
 
 class ProgressBar(Callback):
-    """A bar with the bound, the learned ranges in words and the time left; quiet in a pipe."""
+    """A bar with the bound, the learned ranges in words and the time left.
+
+    A terminal and a notebook redraw it; in a file or a pipe a line now and then stands for it.
+    """
 
     def __init__(self) -> None:
         self._bar: tqdm | None = None
+        self._last_line = -math.inf
 
     def started(self, max_steps: int) -> None:
-        """Show the bar, if a person is looking."""
-        seen = sys.stderr.isatty()
+        """Show the bar where it can be drawn."""
+        terminal = sys.stderr.isatty()
         # some terminals say that they have no columns, where tqdm would draw nothing
-        sized = seen and os.get_terminal_size(sys.stderr.fileno()).columns > 0
-        width = None if sized else 100
-        self._bar = tqdm(total=max_steps, disable=not seen, dynamic_ncols=sized, ncols=width)
+        sized = terminal and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+        self._bar = tqdm(
+            total=max_steps,
+            disable=not (terminal or _in_notebook()),
+            dynamic_ncols=sized,
+            ncols=None if sized else 100,
+        )
 
     def stepped(self, step: int) -> None:
         """One step further."""
@@ -116,14 +128,19 @@ class ProgressBar(Callback):
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """The newest bound and ranges."""
-        if self._bar is not None:
-            self._bar.set_description(f"evidence ≥ {evaluation.elbo:,.0f} nats")
+        if self._bar is None:
+            return
+        bound = f"evidence ≥ {evaluation.elbo:,.0f} nats"
+        if not self._bar.disable:
+            self._bar.set_description(bound)
             self._bar.set_postfix_str(evaluation.learned)
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            tqdm.write(f"step {evaluation.step}: {bound}, {evaluation.learned}", file=sys.stderr)
 
     def announced(self, message: str) -> None:
-        """A line, if a person is looking."""
-        if sys.stderr.isatty():
-            tqdm.write(message, file=sys.stderr)
+        """A line."""
+        tqdm.write(message, file=sys.stderr)
 
     def warned(self, message: str) -> None:
         """Above the bar, which stays."""
@@ -135,6 +152,11 @@ class ProgressBar(Callback):
         del reason
         if self._bar is not None:
             self._bar.close()
+
+
+def _in_notebook() -> bool:
+    """Whether a notebook shows what is written to stderr: it is no terminal, but redraws lines."""
+    return type(sys.stderr).__module__.startswith("ipykernel.")
 
 
 class JsonlLog(Callback):
