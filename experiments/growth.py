@@ -120,6 +120,9 @@ def draw(values: dict[str, Any], path: Path) -> None:
         points = values[name]
         axis.plot([p[name] for p in points], [p["test_error"] for p in points], marker="o")
         axis.set(xscale="log", xlabel=label)
+        ticks = [p[name] for p in points]
+        axis.set_xticks(ticks, [f"{t // 1000}k" if t >= 1000 else str(t) for t in ticks])
+        axis.minorticks_off()
     for name, label in labels.items():
         points = sorted(values[name], key=lambda point: point["seconds"])
         seconds, errors = ([p[key] for p in points] for key in ("seconds", "test_error"))

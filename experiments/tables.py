@@ -124,6 +124,18 @@ def gradient_noise() -> str:
     return table(["features", "S", "orbit noise, part of all", "variance × seconds"], rows)
 
 
+def growth() -> str:
+    """Test error as one size of a solve grows, the others as usual."""
+    symbols = {"num_points": "M", "num_samples": "S", "num_averaged": "J", "num_data": "N"}
+    rows = []
+    for result in results("mnist-growth-*"):
+        for name, symbol in symbols.items():
+            for point in result[name]:
+                scores = point["test_error"], f"{point['seconds']:.1f}"
+                rows.append([result["features"], symbol, f"{point[name]:,}", *scores])
+    return table(["features", "what grows", "to", "error, %", "s"], rows)
+
+
 def likelihoods() -> str:
     """Gaussian codes, Pólya-Gamma, softmax and broken sticks."""
     found = []
@@ -164,7 +176,7 @@ TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
         *(mnist, few_labels, hand_set, tangent, starts, gradient_noise),
-        *(likelihoods, partial_rotation),
+        *(growth, likelihoods, partial_rotation),
     )
 }
 
