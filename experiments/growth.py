@@ -118,9 +118,9 @@ def draw(values: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(1, 5, figsize=(15, 3), layout="constrained", sharey=True)
     for axis, (name, label) in zip(axes, labels.items(), strict=False):
         points = values[name]
-        axis.plot([p[name] for p in points], [p["test_error"] for p in points], marker="o")
-        axis.set(xscale="log", xlabel=label)
         ticks = [p[name] for p in points]
+        axis.plot(ticks, [p["test_error"] for p in points], marker="o")
+        axis.set(xscale="log", xlabel=label)
         axis.set_xticks(ticks, [f"{t // 1000}k" if t >= 1000 else str(t) for t in ticks])
         axis.minorticks_off()
     for name, label in labels.items():
