@@ -27,7 +27,7 @@ from orbitgp.estimators.sizes import STAGE_ONE_POINTS
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.loop import Training, train
 from orbitgp.training.run import SCREEN_STEPS
-from orbitgp.training.starts import initial_model
+from orbitgp.training.starts import initial_model, with_orbit
 
 NUM_STARTS = 10
 SMALLEST, LARGEST, LENGTHSCALE = 0.01, 0.5, 3.0
@@ -75,10 +75,15 @@ def beginning(
 def learn(
     orbit: Orbit, factor: float, data: tuple[nn.Module, Tensor, Tensor], seed: int
 ) -> dict[str, Any]:
-    """Stage one of a classifier from there; all have the same batches, draws and evaluation set."""
+    """Stage one of a classifier from there.
+
+    All have the inducing points of the first start of a fit, the same batches, draws and evaluation
+    set.
+    """
     (features, x, y), generator = data, torch.Generator().manual_seed(seed)
     begun = orbit.describe()
-    model = beginning(orbit, features, x, y, generator)
+    first = beginning(starting_orbits("affine")[0], features, x, y, generator)
+    model = with_orbit(first, orbit)
     assert isinstance(model.kernel, RBF)
     model.kernel.lengthscale = model.kernel.lengthscale.detach() * factor
     settings, found = TrainingSettings(), []

@@ -17,7 +17,7 @@ import orbitgp
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor, OrbitGPError, TrainingSettings
 from orbitgp.training.callbacks import Evaluation
 
-QUICK = TrainingSettings(max_steps=10, evaluate_every=3)
+QUICK = TrainingSettings(max_steps=10, evaluate_every=3, fit_samples=4)
 
 
 def bars(num_data):
@@ -41,7 +41,7 @@ import numpy as np
 from orbitgp import InvariantGPClassifier, TrainingSettings
 images = 0.3 * np.random.default_rng(0).random((60, 6, 6))
 images[::2, 2] = 5
-settings = TrainingSettings(max_steps=12, evaluate_every=3)
+settings = TrainingSettings(max_steps=12, evaluate_every=3, fit_samples=4)
 InvariantGPClassifier("affine", settings=settings, random_state=0, verbose=True).fit(
     images, np.arange(60) % 2
 )

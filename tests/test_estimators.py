@@ -19,7 +19,7 @@ from orbitgp import (
     coordinate_swap,
 )
 
-QUICK = TrainingSettings(max_steps=20)
+QUICK = TrainingSettings(max_steps=20, fit_samples=4)
 
 CHECK = """
 import sys, warnings
@@ -37,7 +37,7 @@ print(len(results), "checks")
 
 @pytest.mark.parametrize("name", ["InvariantGPClassifier", "InvariantGPRegressor"])
 @pytest.mark.parametrize(
-    "max_steps", [20, pytest.param(TrainingSettings().max_steps, marks=pytest.mark.slow)]
+    "max_steps", [10, pytest.param(TrainingSettings().max_steps, marks=pytest.mark.slow)]
 )
 def test_scikit_learns_own_checks_pass(name, max_steps):
     """In a process of its own, without the type checks that slow tests down."""

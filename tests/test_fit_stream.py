@@ -11,7 +11,7 @@ from orbitgp.training import subsets
 from orbitgp.training.group import ALONE
 from tests.files.crash import bars
 
-QUICK = TrainingSettings(max_steps=10, evaluate_every=5)
+QUICK = TrainingSettings(max_steps=10, evaluate_every=5, fit_samples=4)
 
 
 def many(num_data=900):

@@ -27,7 +27,7 @@ def regression(tmp_path_factory):
     folder = tmp_path_factory.mktemp("regression")
     x = np.random.default_rng(0).normal(size=(30, 2))
     y = np.stack([x.sum(1), x[:, 0]], 1)
-    settings = TrainingSettings(max_steps=5, evaluate_every=5)
+    settings = TrainingSettings(max_steps=5, evaluate_every=5, fit_samples=4)
     InvariantGPRegressor(settings=settings, run=folder / "run", random_state=0).fit(x, y)
     np.savez(folder / "data.npz", x=x, y=y)
     return folder / "run", folder / "data.npz"

@@ -44,7 +44,7 @@ def bars(num_data):
 
 
 def classifier(**parameters):
-    settings = TrainingSettings(max_steps=20, evaluate_every=5)
+    settings = TrainingSettings(max_steps=20, evaluate_every=5, fit_samples=4)
     return InvariantGPClassifier("affine", settings=settings, random_state=0, **parameters)
 
 

@@ -15,7 +15,7 @@ from orbitgp.reports.history import read_history
 from orbitgp.scores import evaluate, write_test
 from tests.reports.pages import parse
 
-QUICK = TrainingSettings(max_steps=6, evaluate_every=2)
+QUICK = TrainingSettings(max_steps=6, evaluate_every=2, fit_samples=4)
 SCRIPT = "<script>alert('x')</script>"
 
 pytestmark = pytest.mark.filterwarnings("ignore:nothing was learned")

@@ -79,7 +79,12 @@ def results(folder):
     found["evidence"] = torch.tensor(estimates, dtype=torch.float64)
 
     settings = TrainingSettings(
-        max_steps=STEPS, batch_size=50, fit_size=500, evaluation_size=300, patience=99
+        max_steps=STEPS,
+        batch_size=50,
+        fit_size=500,
+        fit_samples=4,
+        evaluation_size=300,
+        patience=99,
     )
     training = Training(model, x, y, settings=settings, generator=generator, group=group)
     train(training, Callback())
@@ -93,7 +98,7 @@ def results(folder):
 def fitted(folder):
     """An estimator's run, which leaves the checkpoint of a run that was stopped on its way."""
     images, labels = bars(NUM_DATA)
-    settings = TrainingSettings(max_steps=10, evaluate_every=5)
+    settings = TrainingSettings(max_steps=10, evaluate_every=5, fit_samples=4)
     parameters = {"settings": settings, "num_inducing": 50, "random_state": 1}
     keep, calls, fresh = FileCheckpoint.keep, [], not folder.exists()
 

@@ -19,7 +19,7 @@ from orbitgp.training.loop import Training, train
 from orbitgp.training.passes import Resident, pass_statistics
 from orbitgp.training.rescaling import fresh_draws, highest_bound, rescaled, with_scales
 from orbitgp.training.solving import Solved, affordable_points, evidence, solve_large
-from orbitgp.training.starts import initial_model
+from orbitgp.training.starts import initial_model, with_orbit
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -77,7 +77,7 @@ def test_a_settled_evidence_stops_the_run(generator):
     assert run.step < 100
 
 
-def test_the_step_falls_in_the_second_half_and_the_last_one_is_judged(generator):
+def test_the_step_rises_then_falls_in_the_second_half_and_the_last_one_is_judged(generator):
     run, sizes = training(generator, max_steps=20, patience=99), []
 
     class Sizes(Callback):
@@ -85,7 +85,8 @@ def test_the_step_falls_in_the_second_half_and_the_last_one_is_judged(generator)
             sizes.append(run.optimizer.param_groups[0]["lr"] / run.settings.learning_rate)
 
     train(run, Sizes())
-    np.testing.assert_allclose(sizes, [1.0] * 11 + [k / 10 for k in range(9, 0, -1)])
+    rising, falling = [k / 10 for k in range(1, 11)], [k / 10 for k in range(10, 0, -1)]
+    np.testing.assert_allclose(sizes, rising + falling)
     assert [evaluation.step for evaluation in run.curve] == [0, 10, 20]
     best = max(evaluation.elbo for evaluation in run.curve)
     assert run.best[2] == best
@@ -108,6 +109,21 @@ def test_a_runaway_is_seen_explained_and_undone(generator):
     assert "runaway" in recorder.warnings[0]
     assert run.model.orbit.ranges.widths.max() < 1
     assert run.rate < run.settings.learning_rate
+
+
+def test_steps_that_were_too_long_are_undone_without_a_word(generator):
+    run = training(generator, max_steps=200)
+
+    class Saboteur(Recorder):
+        def stepped(self, step):
+            if step == 20:
+                run.model.kernel.lengthscale = 0.01
+
+    recorder = Saboteur()
+    train(run, recorder)
+    assert run.recoveries >= 1
+    assert not recorder.warnings
+    assert run.model.kernel.lengthscale > 0.1
 
 
 def test_a_numerical_failure_is_recovered_from_or_raised(generator):
@@ -192,19 +208,19 @@ def test_starts_do_not_touch_each_other(generator):
     """What one start learns of noise and features is not where the next one begins."""
     x, likelihood = torch.rand(20, 6, 6, generator=generator), Gaussian(0.2)
     features = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3))
-    models = [
-        initial_model(
-            Affine(-0.1, 0.1),
-            likelihood,
-            x,
-            num_outputs=1,
-            num_points=10,
-            feature_map=features,
-            variance=1.0,
-            generator=generator,
-        )
-        for _ in range(2)
-    ]
+    first = initial_model(
+        Affine(-0.1, 0.1),
+        likelihood,
+        x,
+        num_outputs=1,
+        num_points=10,
+        feature_map=features,
+        variance=1.0,
+        generator=generator,
+    )
+    models = [first, with_orbit(first, Affine(-0.3, 0.3))]
+    assert torch.equal(*(model.posterior.points for model in models))
+    assert models[1].orbit.describe() != first.orbit.describe()
     before = {name: value.clone() for name, value in models[1].state_dict().items()}
     run = Training(models[0], x, x[:, 0, 0], settings=Settings(), generator=generator)
     for _ in range(3):

@@ -33,10 +33,10 @@ SETTINGS = {
     "num_samples": "orbit samples of an input in a step; even",
     "fit_size": "inputs that q(u) is solved on during training",
     "fit_samples": "orbit samples of an input in such a solve",
-    "refresh_every": "steps from one solve to the next",
+    "refresh_every": "steps from one solve to the next; each evaluation solves too",
     "evaluate_every": "steps from one evaluation (and checkpoint) to the next",
     "evaluation_size": "inputs that the bound is evaluated on",
-    "learning_rate": "step size of Adam",
+    "learning_rate": "largest step size of Adam",
     "patience": "evaluations without progress before the step size is cut",
 }
 

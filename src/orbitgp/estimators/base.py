@@ -29,7 +29,7 @@ from orbitgp.training.group import Group
 from orbitgp.training.passes import Examples, Resident, Streamed
 from orbitgp.training.run import Outcome, Plan, Run
 from orbitgp.training.settings import TrainingSettings
-from orbitgp.training.starts import initial_model
+from orbitgp.training.starts import initial_model, with_orbit
 from orbitgp.values import OrbitSample, Prediction
 
 PREDICTION_SAMPLES = 32
@@ -158,19 +158,18 @@ class InvariantGPEstimator(BaseEstimator):
         """The run that these data and parameters ask for, at its beginning."""
         x = examples.x
         features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
-        models = [
-            initial_model(
-                orbit,
-                task.likelihood,
-                x,
-                num_outputs=task.num_outputs,
-                num_points=min(STAGE_ONE_POINTS, len(x) if orbit.size == 1 else 2 * len(x)),
-                feature_map=features,
-                variance=task.variance,
-                generator=generator,
-            )
-            for orbit in starts
-        ]
+        orbit, others = starts[0], starts[1:]
+        first = initial_model(
+            orbit,
+            task.likelihood,
+            x,
+            num_outputs=task.num_outputs,
+            num_points=min(STAGE_ONE_POINTS, len(x) if orbit.size == 1 else 2 * len(x)),
+            feature_map=features,
+            variance=task.variance,
+            generator=generator,
+        )
+        models = [first, *(with_orbit(first, other) for other in others)]
         # threads and memory may differ from one machine to the next: the first process decides
         num_points, num_averaged, mean_samples = group.from_first(
             lambda: affordable_sizes(

@@ -12,9 +12,8 @@ with a variable for every datum (`whole_mean.py`) leaves out some of them and so
 """
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import torch
@@ -27,6 +26,7 @@ from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP, mean_pairs
 from orbitgp.objective import stream_samples
 from orbitgp.posterior.algebra import solve_rows
+from orbitgp.training.climbing import highest
 from orbitgp.training.passes import CHUNK, Examples, chunk_generator
 from orbitgp.training.solving import NUM_VARIANCES, Solved
 from orbitgp.values import OrbitSample, Prediction
@@ -108,30 +108,6 @@ def clearly_better(scores: Float[Tensor, "N"], than: Float[Tensor, "N"]) -> bool
     gain = scores - than
     error = gain.std().item() / math.sqrt(len(gain))
     return gain.mean().item() > max(error, NEGLIGIBLE)
-
-
-def highest(
-    score: Callable[[tuple[int, ...]], float], start: tuple[int, ...], sizes: tuple[int, ...]
-) -> tuple[int, ...]:
-    """The place on a grid that no neighbour is higher than, uphill from the start."""
-    score = functools.cache(score)
-    ways = list(itertools.product((0, 1, -1), repeat=len(sizes)))
-    place, before = start, None
-    while place != before:
-        before = place
-        for way in ways:
-            other = _moved(place, way)
-            while _within(other, sizes) and score(other) > score(place):
-                place, other = other, _moved(other, way)
-    return place
-
-
-def _moved(place: tuple[int, ...], way: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(a + b for a, b in zip(place, way, strict=True))
-
-
-def _within(place: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    return all(0 <= at < size for at, size in zip(place, sizes, strict=True))
 
 
 @torch.no_grad()

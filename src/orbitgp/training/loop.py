@@ -2,37 +2,28 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from orbitgp.errors import NumericalError
-from orbitgp.likelihoods.local import LocalLikelihood
-from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
+from orbitgp.model import InvariantGP, unbiased_pairs
 from orbitgp.orbits.ranges import UniformRange
-from orbitgp.posterior.algebra import cholesky
-from orbitgp.posterior.closed_form import solve
-from orbitgp.posterior.inducing import best_narrowing, kl
+from orbitgp.posterior.inducing import kl
 from orbitgp.sealed import check_like, within
 from orbitgp.training.callbacks import Callback, Evaluation, evaluations_from
 from orbitgp.training.carrying import carried
-from orbitgp.training.fixed_point import Prior, fixed_point, rows_of
+from orbitgp.training.first_scales import take_first_scales
 from orbitgp.training.group import ALONE, Group
-from orbitgp.training.passes import (
-    Resident,
-    chunk_generator,
-    mean_unexplained,
-    pass_bounds,
-    pass_seed,
-    pass_statistics,
-)
+from orbitgp.training.passes import Resident, chunk_generator, pass_bounds
+from orbitgp.training.refreshing import Refresh
 from orbitgp.training.settings import TrainingSettings
-from orbitgp.training.teaching import teach
-from orbitgp.training.updates import GradientUpdate, falling
+from orbitgp.training.updates import GradientUpdate, falling, rising
 
 INTERRUPTED = "interrupted; the best model so far was kept"
+FELL = "the bound fell"
 MAX_RECOVERIES = 3
 MAX_COOLINGS = 2
 NEGLIGIBLE = 0.5
@@ -40,6 +31,9 @@ NEGLIGIBLE = 0.5
 
 LOCAL = 2**40
 """A number that no chunk has, for the draws that local parameters come from."""
+
+GROWN = 1.5
+"""Times the width of all ranges from which on a fall of the bound is a runaway."""
 
 _COUNTERS = ("step", "recoveries", "coolings", "without_progress")
 
@@ -72,6 +66,15 @@ class Training:
             for name, seed in zip(names, seeds, strict=True)
         }
         self.evaluation_seed = seeds[3]
+        self.refreshing = Refresh.of(
+            x,
+            y,
+            size=settings.fit_size,
+            num_samples=settings.fit_samples,
+            num_data=self.num_data,
+            generator=self.generators["fit"],
+            group=group,
+        )
         self.evaluation_set = self._subset("evaluation", settings.evaluation_size)
         self.optimizer = torch.optim.Adam(_learned(model), settings.learning_rate)
         self.update = GradientUpdate(
@@ -92,24 +95,28 @@ class Training:
 
     @property
     def rate(self) -> float:
-        """The step size before it falls: a third after each cooling, a half after a recovery."""
+        """The full step size: a third of it after each cooling, a half after each recovery."""
         return self.settings.learning_rate * 3.0**-self.coolings * 2.0**-self.recoveries
 
     def advance(self, callback: Callback) -> str | None:
         """One step, with an evaluation where one is due; why to stop, if it is time to."""
         settings = self.settings
         try:
-            if self.step % settings.refresh_every == 0:
+            if self.step == 0 and not self.model.posterior.mean.any():
+                drawn = {"generator": self.generators["fit"], "group": self.group}
+                take_first_scales(self.model, self.x, self.y, num_data=self.num_data, **drawn)
+            due = self.step % settings.evaluate_every == 0
+            if due or self.step % settings.refresh_every == 0:
                 self.refresh()
-            if self.step % settings.evaluate_every == 0 and self._worse_than_best(callback):
-                return self._recover("the bound fell", callback)
+            if due and self._worse_than_best(callback):
+                return self._recover(FELL, callback)
             if self.step >= settings.max_steps:
                 return "the largest number of steps was reached"
             if self.without_progress >= settings.patience:
                 if self.coolings >= MAX_COOLINGS:
                     return "the evidence has settled"
                 self._cool()
-            self._set_step(self.rate * falling(self.step / settings.max_steps))
+            self._set_step(self.rate * rising(self.step) * falling(self.step / settings.max_steps))
             batch = self._subset("batches", settings.batch_size)
             x, draws = self.x[batch], self.generators["orbits"]
             local = {"num_samples": settings.num_samples, "generator": draws}
@@ -123,47 +130,8 @@ class Training:
         return None
 
     def refresh(self) -> None:
-        """The best q(u) for what is learned so far, from many draws of many data."""
-        chosen = self._subset("fit", self.settings.fit_size)
-        likelihood = self.model.likelihood
-        if isinstance(likelihood, LocalLikelihood):
-            self._refresh_with_local(likelihood, Resident(self.x[chosen], self.y[chosen]))
-            return
-        with torch.no_grad():
-            statistics = pass_statistics(
-                self.model,
-                Resident(self.x[chosen], self.y[chosen]),
-                num_samples=self.settings.fit_samples,
-                weigh=mean_pairs,
-                seed=pass_seed(self.generators["fit"]),
-                group=self.group,
-            )
-            posterior = self.model.posterior
-            prior = posterior.prior_covariance(self.model.kernel)
-            factor = cholesky(prior, "Kuu")
-            posterior.assign(solve(statistics.scaled_to(self.num_data), prior, factor))
-            few = chosen[: self.settings.batch_size]
-            unexplained = mean_unexplained(
-                self.model,
-                self.x[few],
-                self.y[few],
-                factor,
-                num_samples=self.settings.num_samples,
-                seed=pass_seed(self.generators["fit"]),
-            )
-            posterior.assign(replace(posterior.q, narrowing=best_narrowing(unexplained, 1)))
-
-    def _refresh_with_local(self, likelihood: LocalLikelihood, examples: Resident) -> None:
-        """The same where the bound has local parameters: q(u) and these in turn."""
-        posterior, generator = self.model.posterior, self.generators["fit"]
-        draws = {"num_samples": self.settings.fit_samples, "seed": pass_seed(generator)}
-        rows = rows_of(self.model, examples, **draws)
-        prior = Prior.of(posterior, self.model.kernel)
-        weight = self.num_data / examples.num_data
-        found = fixed_point(likelihood, rows, prior, weight=weight)
-        posterior.assign(found.q)
-        if likelihood.recognition is not None:
-            teach(likelihood, examples.x, rows.labels, found.moments, generator=generator)
+        """The best q(u) for what is learned so far, and the scales that go with it."""
+        self.refreshing.take(self.model, generator=self.generators["fit"])
 
     def finish(self) -> None:
         """Return to the best model that was seen, with its q(u)."""
@@ -260,7 +228,7 @@ class Training:
         self.curve.append(Evaluation(self.step, value, error, orbit.describe(), ranges))
         callback.evaluated(self.curve[-1])
         if not math.isfinite(value):
-            return True
+            raise NumericalError(f"the bound is {value}")
         gain, noise = math.inf, 0.0
         if self.best is not None:
             gain = value - self.best[2]
@@ -288,20 +256,26 @@ class Training:
             group["lr"] = size
 
     def _recover(self, reason: str, callback: Callback) -> str | None:
-        """Back to the best model, with half the step; after some times, stop there."""
+        """Back to the best model, with half the step; after some times, stop there.
+
+        A bound that falls while the ranges stay only tells that steps were too long: no warning,
+        unless that ends the run.
+        """
         assert self.best is not None
-        grown = _total_width(self.model)
+        width = _total_width(self.model)
         self.model.load_state_dict(self.best[0])
-        grown = grown > _total_width(self.model)
+        grown = width > GROWN * _total_width(self.model)
         self.recoveries += 1
         self._forget_moments()
-        why = " while the ranges grew, which is a runaway" if grown else ""
-        callback.warned(
-            f"step {self.step}: {reason}{why}; went back to the best model so far (evidence ≥ "
-            f"{self.best[2]:.0f} nats) and halved the learning rate"
-        )
+        last = self.recoveries >= MAX_RECOVERIES
+        if grown or last or reason != FELL:
+            why = " while the ranges grew, which is a runaway" if grown else ""
+            callback.warned(
+                f"step {self.step}: {reason}{why}; went back to the best model so far (evidence ≥ "
+                f"{self.best[2]:.0f} nats) and halved the learning rate"
+            )
         self.step += 1
-        if self.recoveries >= MAX_RECOVERIES:
+        if last:
             return f"{reason} {MAX_RECOVERIES} times; the best model was kept"
         return None
 

@@ -78,7 +78,8 @@ def rescaled(solved: Solved, draws: Draws, ratio: float, num_data: int) -> Resca
     part = num_data / len(first)
     residual = ((draws.targets - first @ q.mean) * (draws.targets - second @ q.mean)).sum()
     least = 2 * NOISE_FLOOR / noise
-    n = max((part * residual / noise + q.mean.square().sum()).item() / count, least)
+    best = (part * residual / noise + q.mean.square().sum()).item() / count
+    n = max(best, least)
     unexplained = part * (draws.variance - (first * second).sum(1)).sum() / noise
     scale = q.scale[0]
     retained = part * ((first @ scale) * (second @ scale)).sum() / noise
@@ -87,7 +88,8 @@ def rescaled(solved: Solved, draws: Draws, ratio: float, num_data: int) -> Resca
     spread = narrowing * unexplained + retained + excess_of_scale(q.scale)
     bound = -0.5 * count * (math.log(2 * math.pi * noise * n) + 1) - 0.5 * num_outputs * spread
     bound = bound - count * conditional_kl(q)
-    return Rescaled(n, n / ratio, q, bound.item())
+    # a residual that is estimated as nothing, or less, is no reason to believe in no noise
+    return Rescaled(n, n / ratio, q, bound.item() if n == best else -math.inf)
 
 
 @torch.no_grad()

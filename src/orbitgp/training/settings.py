@@ -10,9 +10,9 @@ class TrainingSettings:
     """Numbers of the training loop, all of them positive.
 
     q(u) is fitted on many orbit samples of many data: few samples drive the ranges too wide, and a
-    fit on n of N data costs up to ½ C M N/n nats (decision 21). Gradients are taken on few. The
-    bound is evaluated on a fixed set with fixed draws, so that two evaluations differ by what was
-    learned and little by noise.
+    fit on n of N data costs up to ½ C M N/n nats (decision 21). Gradients are taken on few. q(u) is
+    fitted on fixed data and draws, also before each evaluation, and the bound is evaluated on
+    others that are fixed too, so that two bounds differ by what was learned and little by noise.
     """
 
     max_steps: int = 200
@@ -23,7 +23,7 @@ class TrainingSettings:
     refresh_every: int = 20
     evaluate_every: int = 20
     evaluation_size: int = 1000
-    learning_rate: float = 0.08
+    learning_rate: float = 0.12
     patience: int = 2
 
     def __post_init__(self) -> None:

@@ -66,6 +66,22 @@ def initial_model(
     )
 
 
+def with_orbit(model: InvariantGP, orbit: Orbit) -> InvariantGP:
+    """Another start: copies of all parts, inducing points among them, with another orbit.
+
+    Points that a start drew from wide orbits of its own would explain less to the end of its
+    training (decision 22).
+    """
+    return InvariantGP(
+        orbit=orbit,
+        kernel=copy.deepcopy(model.kernel),
+        posterior=copy.deepcopy(model.posterior),
+        likelihood=copy.deepcopy(model.likelihood),
+        feature_map=copy.deepcopy(model.feature_map),
+        projection=copy.deepcopy(model.projection),
+    )
+
+
 def with_points(
     model: InvariantGP,
     points: Float[Tensor, "M J D"],

@@ -15,6 +15,9 @@ from orbitgp.posterior.inducing import kl
 from orbitgp.training.group import ALONE, Group
 from orbitgp.values import Elbo
 
+RISING = 10
+"""Steps in which the step size rises."""
+
 
 @dataclass(frozen=True)
 class GradientUpdate:
@@ -108,6 +111,14 @@ class NaturalUpdate:
         factor = posterior.prior_factor(self.model.kernel)
         whole = batch.scaled_to(self.num_data)
         posterior.assign(natural_step(posterior.q, whole, factor, self.step_size))
+
+
+def rising(step: int) -> float:
+    """Of the step size, when so many steps are done: to 1 in the first `RISING` of them.
+
+    Adam's first steps are as long as its later ones, whatever the gradient.
+    """
+    return min(1.0, (step + 1) / RISING)
 
 
 def falling(part: float) -> float:
