@@ -17,8 +17,8 @@ from orbitgp.kernels import RBF
 from orbitgp.model import InvariantGP
 from orbitgp.training.climbing import highest
 from orbitgp.training.group import Group
-from orbitgp.training.refreshing import Refresh, assign_scales, has_free_scales
-from orbitgp.training.rescaling import Rescaled
+from orbitgp.training.refreshing import Refresh, has_free_scales
+from orbitgp.training.rescaling import Rescaled, assign_scales
 from orbitgp.training.starts import with_points
 
 NUM_FITTED, NUM_SAMPLES = 4000, 8
@@ -46,9 +46,8 @@ def take_first_scales(
     Those of an RBF and of one Gaussian noise; others are left as they are.
     """
     kernel = model.kernel
-    if not (isinstance(kernel, RBF) and kernel.raw_lengthscale.requires_grad):
-        return
-    if not has_free_scales(model):
+    learned = isinstance(kernel, RBF) and kernel.raw_lengthscale.requires_grad
+    if not (learned and has_free_scales(model)):
         return
     shared = {"num_data": num_data, "generator": generator, "group": group}
     ground = Refresh.of(x, y, size=NUM_FITTED, num_samples=NUM_SAMPLES, **shared)
@@ -78,5 +77,4 @@ def _with_lengthscale(model: InvariantGP, factor: float) -> InvariantGP:
     kernel = copy.deepcopy(model.kernel)
     assert isinstance(kernel, RBF)
     kernel.lengthscale = kernel.lengthscale.detach() * factor
-    points = model.posterior.points.detach()
-    return with_points(model, points if points.ndim == 3 else points.unsqueeze(1), kernel=kernel)
+    return with_points(model, kernel=kernel)

@@ -29,7 +29,7 @@ from orbitgp.training.passes import (
     pass_seed,
     pass_statistics,
 )
-from orbitgp.training.rescaling import NUM_SAMPLES, Rescaled, fresh_draws, rescaled
+from orbitgp.training.rescaling import NUM_SAMPLES, Rescaled, assign_scales, fresh_draws, rescaled
 from orbitgp.training.solving import Solved
 from orbitgp.training.teaching import teach
 
@@ -77,9 +77,7 @@ class Refresh:
             return
         solved = self.solved(model)
         if has_free_scales(model):
-            scales = self.scales(solved)
-            assign_scales(model, scales)
-            posterior.assign(scales.q)
+            assign_scales(model, self.scales(solved))
             return
         posterior.assign(solve(solved.statistics, solved.prior_covariance, solved.prior_factor))
         draws = {"num_samples": NUM_SAMPLES, "seed": self.seeds[1]}
@@ -133,12 +131,3 @@ def has_free_scales(model: InvariantGP) -> bool:
         return False
     free = kernel.raw_variance.requires_grad and likelihood.raw_noise.requires_grad
     return free and likelihood.num_precisions == 1
-
-
-def assign_scales(model: InvariantGP, scales: Rescaled) -> None:
-    """Multiply variance and noise by these factors."""
-    kernel, likelihood = model.kernel, model.likelihood
-    assert isinstance(kernel, RBF)
-    assert isinstance(likelihood, Gaussian)
-    kernel.variance = kernel.variance.detach() * scales.variance
-    likelihood.assign_noise(likelihood.noise.detach() * scales.noise)

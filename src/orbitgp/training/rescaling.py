@@ -1,4 +1,4 @@
-"""Kernel variance and noise after the solve, where every scale has its best q(u) in closed form.
+"""Kernel variance and noise with a solve, where every scale has its best q(u) in closed form.
 
 If the kernel's variance v is multiplied by n and the noise σ² by n/ρ, the statistics (P, Q) of the
 data are multiplied by ρ and Kuu by n: the mean of f depends on ρ alone. So with m̃ and U of the q(u)
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
-from orbitgp.model import unbiased_pairs
+from orbitgp.model import InvariantGP, unbiased_pairs
 from orbitgp.posterior.algebra import excess_of_scale, solve_rows
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import best_narrowing, conditional_kl
@@ -108,18 +108,23 @@ def highest_bound(solved: Solved, draws: Draws, start: Rescaled, num_data: int) 
 
 
 @torch.no_grad()
-def with_scales(solved: Solved, scales: Rescaled) -> Solved:
-    """The same inducing variables with these scales."""
-    model = solved.model
-    kernel, likelihood = copy.deepcopy(model.kernel), copy.deepcopy(model.likelihood)
+def assign_scales(model: InvariantGP, scales: Rescaled) -> None:
+    """Multiply variance and noise by these factors, and take the q(u) that goes with them."""
+    kernel, likelihood = model.kernel, model.likelihood
     assert isinstance(kernel, RBF)
     assert isinstance(likelihood, Gaussian)
     kernel.variance = kernel.variance.detach() * scales.variance
     likelihood.assign_noise(likelihood.noise.detach() * scales.noise)
-    points = model.posterior.points.detach()
-    points = points if points.ndim == 3 else points.unsqueeze(1)
-    other = with_points(model, points, kernel=kernel, likelihood=likelihood)
-    other.posterior.assign(scales.q)
+    model.posterior.assign(scales.q)
+
+
+@torch.no_grad()
+def with_scales(solved: Solved, scales: Rescaled) -> Solved:
+    """The same inducing variables with these scales."""
+    model = solved.model
+    parts = {"kernel": model.kernel, "likelihood": model.likelihood}
+    other = with_points(model, **copy.deepcopy(parts))
+    assign_scales(other, scales)
     return replace(
         solved, model=other, prior_factor=solved.prior_factor * math.sqrt(scales.variance)
     )

@@ -92,7 +92,7 @@ def default_memory(processes: int = 1) -> float:
 
 @dataclass(frozen=True)
 class Solved:
-    """A model with many inducing variables, and all that its q(u) is made of."""
+    """A model, and all that its q(u) is made of."""
 
     model: InvariantGP
     statistics: SufficientStatistics

@@ -72,26 +72,25 @@ def with_orbit(model: InvariantGP, orbit: Orbit) -> InvariantGP:
     Points that a start drew from wide orbits of its own would explain less to the end of its
     training (decision 22).
     """
-    return InvariantGP(
-        orbit=orbit,
-        kernel=copy.deepcopy(model.kernel),
-        posterior=copy.deepcopy(model.posterior),
-        likelihood=copy.deepcopy(model.likelihood),
-        feature_map=copy.deepcopy(model.feature_map),
-        projection=copy.deepcopy(model.projection),
-    )
+    other = copy.deepcopy(model)
+    other.orbit = orbit
+    return other
 
 
 def with_points(
     model: InvariantGP,
-    points: Float[Tensor, "M J D"],
+    points: Float[Tensor, "M J D"] | None = None,
     *,
     kernel: Kernel | None = None,
     likelihood: Likelihood | None = None,
     projection: Projection | None = None,
 ) -> InvariantGP:
-    """The same model with other inducing points, q(u) at the prior, and what else is given."""
+    """The same model with what is given, inducing points or others, and q(u) at the prior."""
     own = likelihood or model.likelihood
+    if points is None:
+        points = model.posterior.points.detach()
+    elif points.shape[1] == 1:
+        points = points[:, 0]
     num_outputs = model.posterior.mean.shape[1]
     if isinstance(own, LocalLikelihood):
         num_outputs = own.num_outputs
@@ -99,7 +98,7 @@ def with_points(
         orbit=model.orbit,
         kernel=kernel or model.kernel,
         posterior=InducingPosterior(
-            points if points.shape[1] > 1 else points[:, 0],
+            points,
             num_outputs,
             shared_covariance=own.num_precisions == 1,
             jitter=model.posterior.jitter,
