@@ -60,7 +60,7 @@ def test_no_lengthscale_has_more_evidence(generator, factor):
         bounds[other.kernel.lengthscale.item()] = bound_of(judge, other)
     found = bound_of(judge, model)
     print(f"ℓ = {model.kernel.lengthscale.item():.2f}: {found:.2f} nats; {bounds}")
-    assert found > max(bounds.values()) - 1  # on the way ratios are coarse
+    assert found > max(bounds.values()) - 1  # their ratios are not the same ones
     assert found > bounds[begun.kernel.lengthscale.item()]
 
 
@@ -117,5 +117,3 @@ def test_a_climb_ends_where_no_neighbour_is_higher():
 
     assert highest(score, (0, 5), (10, 6)) == (7, 2)
     assert highest(score, (0, 5), (4, 6)) == (3, 2)  # at the border
-    assert highest(score, (0, 5), (10, 6), strides=(3,)) == (6, 2)
-    assert highest(score, (0, 5), (10, 6), strides=(3, 1)) == (7, 2)

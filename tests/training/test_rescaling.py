@@ -1,6 +1,7 @@
 """Scales that are found without another pass, against models that have them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,13 @@ from orbitgp import RBF, Affine, Gaussian, InducingPosterior, InvariantGP, mean_
 from orbitgp.posterior.inducing import kl, moments
 from orbitgp.training.group import ALONE
 from orbitgp.training.passes import Resident, pass_statistics
-from orbitgp.training.rescaling import fresh_draws, highest_bound, rescaled, with_scales
+from orbitgp.training.rescaling import (
+    bounds_along,
+    fresh_draws,
+    highest_bound,
+    rescaled,
+    with_scales,
+)
 from orbitgp.training.solving import Solved
 from tests.conftest import assert_close
 
@@ -66,6 +73,27 @@ def test_scales_are_those_of_a_model_that_has_them(generator, variance, ratio):
     assert_close(scaled.prior_factor, scaled.model.posterior.prior_factor(scaled.model.kernel))
     direct = bound_on(draws, variance, scaled.model)
     assert found.bound == pytest.approx(direct, rel=1e-9)
+
+
+@pytest.mark.parametrize("variance", [1e-3, 1.0, 1e3])
+def test_bounds_of_many_ratios_are_those_of_each(generator, variance):
+    start, x, y = problem(generator, variance)
+    draws = fresh_draws(start, x, y, generator=generator)
+    ratios = [1e-3, 0.25, 1.0, 4.0, 1e3]
+    together = bounds_along(start, draws, torch.tensor(ratios), len(x))
+    apart = [rescaled(start, draws, ratio, len(x)).bound for ratio in ratios]
+    assert together.tolist() == pytest.approx(apart, rel=1e-7)
+
+
+def test_no_bound_without_noise(generator):
+    """A residual that is estimated as negative is one of too few draws."""
+    start, x, y = problem(generator)
+    draws = fresh_draws(start, x, y, generator=generator)
+    half = 10 * draws.whitened[:, 0]
+    apart = torch.stack([half, -half], 1)  # f and −f, where the targets are 0
+    between = replace(draws, targets=torch.zeros_like(draws.targets), whitened=apart)
+    assert bounds_along(start, between, torch.ones(1), len(x)).item() == -math.inf
+    assert rescaled(start, between, 1.0, len(x)).bound == -math.inf
 
 
 def test_noise_and_narrowing_are_the_best_ones(generator):

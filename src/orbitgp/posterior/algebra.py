@@ -17,6 +17,15 @@ def cholesky(matrix: Float[Tensor, "*R M M"], name: str) -> Float[Tensor, "*R M 
     return factor
 
 
+def eigenvectors(
+    matrix: Float[Tensor, "M M"], name: str
+) -> tuple[Float[Tensor, "M"], Float[Tensor, "M M"]]:
+    """λ and V with V diag(λ) Vᵀ = matrix."""
+    if not torch.isfinite(matrix).all():
+        raise NumericalError(_explain(matrix.detach(), name))
+    return torch.linalg.eigh(matrix)
+
+
 def _explain(matrix: Tensor, name: str) -> str:
     size = matrix.shape[-1]
     if not torch.isfinite(matrix).all():

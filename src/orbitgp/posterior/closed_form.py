@@ -94,7 +94,7 @@ def expected_log_likelihood(
     explained = whitened.diagonal(dim1=1, dim2=2).sum(1)
     retained = (q.scale * (whitened @ q.scale)).sum((1, 2))
     variance = q.narrowing * (statistics.variance - explained) + retained
-    divergence = statistics.num_data * q.mean.shape[1] * conditional_kl(q)
+    divergence = statistics.num_data * q.mean.shape[1] * conditional_kl(q.narrowing)
     return fit - 0.5 * (mean_square + variance.expand(q.mean.shape[1]).sum()) - divergence
 
 

@@ -187,17 +187,19 @@ def moments(
         mean_square=pair_mean_of_products(means, weights),
         variance=(q.narrowing * (covariances.variance - explained))[:, None]
         + torch.stack(retained, 1),
-        divergence=conditional_kl(q),
+        divergence=conditional_kl(q.narrowing),
     )
 
 
-def conditional_kl(q: WhitenedGaussian) -> Float[Tensor, ""]:
+def conditional_kl(narrowing: Float[Tensor, "*R"]) -> Float[Tensor, "*R"]:
     """KL[q(f|u) ‖ p(f|u)] for each datum and output, ½ (ν − 1 − log ν)."""
-    return 0.5 * (q.narrowing - 1 - q.narrowing.log())
+    return 0.5 * (narrowing - 1 - narrowing.log())
 
 
 @torch.no_grad()
-def best_narrowing(unexplained: Float[Tensor, ""] | float, num_data: float) -> Float[Tensor, ""]:
+def best_narrowing(
+    unexplained: Float[Tensor, "*R"] | float, num_data: float
+) -> Float[Tensor, "*R"]:
     """ν = 1 / (1 + mean λ d) for Σ_n λ_n d_n of the variances d that u leaves unexplained.
 
     It turns the −½ Σ λ d of the bound into −½ N log(1 + mean λ d), which is never worse. An

@@ -2,30 +2,21 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 
 def highest(
-    score: Callable[[tuple[int, ...]], float],
-    start: tuple[int, ...],
-    sizes: tuple[int, ...],
-    *,
-    strides: Sequence[int] = (1,),
+    score: Callable[[tuple[int, ...]], float], start: tuple[int, ...], sizes: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The place on a grid that no neighbour is higher than, uphill from the start.
-
-    Neighbours are so many places away; with several strides, by the first of them to begin with.
-    """
-    score, place = functools.cache(score), start
-    for stride in strides:
-        ways = list(itertools.product((0, stride, -stride), repeat=len(sizes)))
-        before = None
-        while place != before:
-            before = place
-            for way in ways:
-                other = _moved(place, way)
-                while _within(other, sizes) and score(other) > score(place):
-                    place, other = other, _moved(other, way)
+    """The place on a grid that no neighbour is higher than, uphill from the start."""
+    score, place, before = functools.cache(score), start, None
+    ways = list(itertools.product((0, 1, -1), repeat=len(sizes)))
+    while place != before:
+        before = place
+        for way in ways:
+            other = _moved(place, way)
+            while _within(other, sizes) and score(other) > score(place):
+                place, other = other, _moved(other, way)
     return place
 
 

@@ -27,9 +27,6 @@ NUM_FITTED, NUM_SAMPLES = 4000, 8
 LENGTHS = tuple(0.8**k for k in range(-10, 11))
 """What the lengthscale is multiplied by, at most."""
 
-STRIDES = (4, 2)
-"""Ratios of variance and noise may have far to go at first."""
-
 
 @torch.no_grad()
 def take_first_scales(
@@ -56,7 +53,7 @@ def take_first_scales(
     def scales(place: int) -> Rescaled | None:
         try:
             solved = ground.solved(_with_lengthscale(model, LENGTHS[place]))
-            return ground.scales(solved, strides=STRIDES)
+            return ground.scales(solved)
         except NumericalError:
             return None
 

@@ -6,7 +6,6 @@ together with q(u). Data and draws are the same every time: two bounds differ by
 """
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -29,7 +28,14 @@ from orbitgp.training.passes import (
     pass_seed,
     pass_statistics,
 )
-from orbitgp.training.rescaling import NUM_SAMPLES, Rescaled, assign_scales, fresh_draws, rescaled
+from orbitgp.training.rescaling import (
+    NUM_SAMPLES,
+    Rescaled,
+    assign_scales,
+    bounds_along,
+    fresh_draws,
+    rescaled,
+)
 from orbitgp.training.solving import Solved
 from orbitgp.training.teaching import teach
 
@@ -95,21 +101,17 @@ class Refresh:
         return Solved(model, whole, prior, factor, self.seeds[0], self.num_samples)
 
     @torch.no_grad()
-    def scales(self, solved: Solved, *, strides: Sequence[int] = (1,)) -> Rescaled:
-        """The highest bound that lies uphill from the scales of the model, in such strides."""
+    def scales(self, solved: Solved) -> Rescaled:
+        """The highest bound that lies uphill from the scales of the model."""
         generator = chunk_generator(self.seeds[1], 0)
         draws = fresh_draws(solved, self.judges.x, self.judges.y, generator=generator)
-
-        @functools.cache
-        def found(place: tuple[int, ...]) -> Rescaled:
-            return rescaled(solved, draws, RATIOS[place[0]], self.num_data)
-
-        def climb() -> list[int]:
-            start, size = (RATIOS.index(1.0),), (len(RATIOS),)
-            return list(highest(lambda place: found(place).bound, start, size, strides=strides))
-
+        bounds = bounds_along(solved, draws, torch.tensor(RATIOS), self.num_data).tolist()
+        climb = functools.partial(
+            highest, lambda place: bounds[place[0]], (RATIOS.index(1.0),), (len(RATIOS),)
+        )
         # processes whose sums are rounded otherwise must not take other ways
-        return found(tuple(self.group.from_first(climb)))
+        (best,) = self.group.from_first(climb)
+        return rescaled(solved, draws, RATIOS[best], self.num_data)
 
     def _take_local(
         self, model: InvariantGP, likelihood: LocalLikelihood, generator: torch.Generator

@@ -21,7 +21,7 @@ from torch import Tensor
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP, unbiased_pairs
-from orbitgp.posterior.algebra import excess_of_scale, solve_rows
+from orbitgp.posterior.algebra import eigenvectors, excess_of_scale, solve_rows, whiten
 from orbitgp.posterior.closed_form import solve
 from orbitgp.posterior.inducing import best_narrowing, conditional_kl
 from orbitgp.training.solving import Solved
@@ -68,28 +68,82 @@ def fresh_draws(solved: Solved, x: Tensor, y: Tensor, *, generator: torch.Genera
 @torch.no_grad()
 def rescaled(solved: Solved, draws: Draws, ratio: float, num_data: int) -> Rescaled:
     """The best n, ν and q(u) for one ρ, and an estimate of the bound."""
-    likelihood = solved.model.likelihood
-    assert isinstance(likelihood, Gaussian)
-    noise = likelihood.noise.item() / ratio
     q = solve(solved.statistics * ratio, solved.prior_covariance, solved.prior_factor)
     first, second = draws.whitened.unbind(1)
-    num_outputs = q.mean.shape[1]
-    count = num_data * num_outputs
-    part = num_data / len(first)
-    residual = ((draws.targets - first @ q.mean) * (draws.targets - second @ q.mean)).sum()
-    least = 2 * NOISE_FLOOR / noise
-    best = (part * residual / noise + q.mean.square().sum()).item() / count
-    n = max(best, least)
-    unexplained = part * (draws.variance - (first * second).sum(1)).sum() / noise
     scale = q.scale[0]
-    retained = part * ((first @ scale) * (second @ scale)).sum() / noise
-    narrowing = best_narrowing(unexplained, num_data)
-    q = replace(q, mean=q.mean / math.sqrt(n), narrowing=narrowing)
-    spread = narrowing * unexplained + retained + excess_of_scale(q.scale)
-    bound = -0.5 * count * (math.log(2 * math.pi * noise * n) + 1) - 0.5 * num_outputs * spread
-    bound = bound - count * conditional_kl(q)
-    # a residual that is estimated as nothing, or less, is no reason to believe in no noise
-    return Rescaled(n, n / ratio, q, bound.item() if n == best else -math.inf)
+    terms = _Terms(
+        residual=((draws.targets - first @ q.mean) * (draws.targets - second @ q.mean)).sum(),
+        mean_square=q.mean.square().sum(),
+        unexplained=(draws.variance - (first * second).sum(1)).sum(),
+        retained=((first @ scale) * (second @ scale)).sum(),
+        excess=excess_of_scale(q.scale),
+    )
+    counts = num_data, q.mean.shape[1]
+    n, narrowing, bound = terms.best(_noise(solved) / ratio, num_data / len(first), counts)
+    q = replace(q, mean=q.mean / n.sqrt(), narrowing=narrowing)
+    return Rescaled(n.item(), n.item() / ratio, q, bound.item())
+
+
+@torch.no_grad()
+def bounds_along(
+    solved: Solved, draws: Draws, ratios: Float[Tensor, "R"], num_data: int
+) -> Float[Tensor, "R"]:
+    """The bounds of `rescaled` for many ρ, each for the cost of a few vectors.
+
+    With B = L⁻¹QL⁻ᵀ = V diag(λ) Vᵀ, S̃ is V diag(1/(1 + ρλ)) Vᵀ and m̃ is ρ S̃ L⁻¹P.
+    """
+    whitened = whiten(solved.prior_factor, solved.statistics.gram)[0]
+    eigenvalues, vectors = eigenvectors(whitened, "the precision that the data give to q(u)")
+    linear = torch.linalg.solve_triangular(
+        solved.prior_factor, solved.statistics.linear, upper=False
+    )
+    first, second = (draws.whitened @ vectors).unbind(1)
+    ratios = ratios.to(eigenvalues)
+    growth = ratios[:, None] * eigenvalues.clamp(min=0)  # (R, M)
+    means = (ratios[:, None] / (1 + growth)).unsqueeze(2) * (vectors.mT @ linear)
+    products = (first * second).sum(0)
+    terms = _Terms(
+        residual=((draws.targets - first @ means) * (draws.targets - second @ means)).sum((1, 2)),
+        mean_square=means.square().sum((1, 2)),
+        unexplained=draws.variance.sum() - products.sum(),
+        retained=(1 / (1 + growth)) @ products,
+        excess=(growth.log1p() - growth / (1 + growth)).sum(1),
+    )
+    counts = num_data, linear.shape[1]
+    return terms.best(_noise(solved) / ratios, num_data / len(first), counts)[2]
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """R, |m̃|², Σd, Σs and KL_U of the bound above, over the judges, for one ρ or many."""
+
+    residual: Float[Tensor, "*R"]
+    mean_square: Float[Tensor, "*R"]
+    unexplained: Float[Tensor, ""]
+    retained: Float[Tensor, "*R"]
+    excess: Float[Tensor, "*R"]
+
+    def best(
+        self, noise: Float[Tensor, "*R"], part: float, counts: tuple[int, int]
+    ) -> tuple[Float[Tensor, "*R"], Float[Tensor, "*R"], Float[Tensor, "*R"]]:
+        """The best n and ν, and the bound there: of N data with C outputs, `part` for each."""
+        num_data, num_outputs = counts
+        count = num_data * num_outputs
+        best = (part * self.residual / noise + self.mean_square) / count
+        n = torch.maximum(best, 2 * NOISE_FLOOR / noise)
+        unexplained = part * self.unexplained / noise
+        narrowing = best_narrowing(unexplained, num_data)
+        spread = narrowing * unexplained + part * self.retained / noise + self.excess
+        bound = -0.5 * count * ((2 * math.pi * noise * n).log() + 1) - 0.5 * num_outputs * spread
+        bound = bound - count * conditional_kl(narrowing)
+        # a residual that is estimated as nothing, or less, is no reason to believe in no noise
+        return n, narrowing, bound.where(n == best, -math.inf)
+
+
+def _noise(solved: Solved) -> Float[Tensor, ""]:
+    likelihood = solved.model.likelihood
+    assert isinstance(likelihood, Gaussian)
+    return likelihood.noise.detach().double().squeeze()
 
 
 @torch.no_grad()
