@@ -223,6 +223,7 @@ def test_there_are_enough_cases():
     assert len(CASES) >= 300
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].__name__} {case[-1]}")
 def test_odd_inputs(case):
     estimator, X, y, parameters, name = case
@@ -230,7 +231,7 @@ def test_odd_inputs(case):
     y = targets(estimator, length(X)) if y is None and name != "y none" else y
     spy = Spy()
     model = estimator(settings=QUICK, random_state=0, callbacks=[spy])
-    model.set_params(**parameters)  # past the type checks of the tests, as users are
+    model.set_params(**parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that found nothing in noise
         refusal = None

@@ -17,6 +17,8 @@ import orbitgp
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor, OrbitGPError, TrainingSettings
 from orbitgp.training.callbacks import Evaluation
 
+pytestmark = pytest.mark.usefixtures("untyped")
+
 QUICK = TrainingSettings(max_steps=10, evaluate_every=3, fit_samples=4)
 
 

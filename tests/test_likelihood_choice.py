@@ -12,6 +12,8 @@ from orbitgp.likelihoods.polya_gamma import PolyaGamma
 from orbitgp.likelihoods.softmax import Softmax
 from tests.test_estimators import bars
 
+pytestmark = pytest.mark.usefixtures("untyped")
+
 QUICK = TrainingSettings(max_steps=8)
 
 

@@ -14,7 +14,10 @@ from orbitgp.training.callbacks import Callback, evaluations_from
 from tests.files.crash import SETTINGS, bars, crash_test
 
 # thirty images are not always enough to learn from, and an estimator says so
-pytestmark = pytest.mark.filterwarnings("ignore:nothing was learned")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:nothing was learned"),
+    pytest.mark.usefixtures("untyped"),
+]
 
 
 def classifier(**parameters):
@@ -55,7 +58,6 @@ def test_a_run_is_read_back_when_it_is_finished(tmp_path):
     assert events[-1] == "announced"
 
 
-@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("at", [3, 35, 75])
 def test_a_stopped_run_ends_as_an_undisturbed_one(tmp_path, at):
     """In the first screening, the second, and in training; also without a seed of the user's."""

@@ -36,7 +36,9 @@ from tests.files.crash import bars
 NUM_DATA = 1100
 """Three chunks, the last one short: uneven for two and for three processes."""
 
-STEPS = 60
+STEPS = 40
+NUM_FITTED = 600
+"""Two chunks are enough for an estimator, which does everything else as well."""
 
 
 def model_and_data():
@@ -97,7 +99,7 @@ def results(folder):
 
 def fitted(folder):
     """An estimator's run, which leaves the checkpoint of a run that was stopped on its way."""
-    images, labels = bars(NUM_DATA)
+    images, labels = bars(NUM_FITTED)
     settings = TrainingSettings(max_steps=10, evaluate_every=5, fit_samples=4)
     parameters = {"settings": settings, "num_inducing": 50, "random_state": 1}
     keep, calls, fresh = FileCheckpoint.keep, [], not folder.exists()

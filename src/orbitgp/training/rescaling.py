@@ -98,16 +98,21 @@ def bounds_along(
         solved.prior_factor, solved.statistics.linear, upper=False
     )
     first, second = (draws.whitened @ vectors).unbind(1)
-    ratios = ratios.to(eigenvalues)
-    growth = ratios[:, None] * eigenvalues.clamp(min=0)  # (R, M)
-    means = (ratios[:, None] / (1 + growth)).unsqueeze(2) * (vectors.mT @ linear)
     products = (first * second).sum(0)
+    ratios = ratios.to(eigenvalues)
+    growth = eigenvalues.clamp(min=0)[:, None] * ratios  # (M, R)
+    retained = 1 / (1 + growth)
+    means = (ratios * retained).unsqueeze(2) * (vectors.mT @ linear).unsqueeze(1)  # (M, R, C)
+    left, right = (
+        draws.targets.unsqueeze(1) - (half @ means.flatten(1)).unflatten(1, means.shape[1:])
+        for half in (first, second)
+    )
     terms = _Terms(
-        residual=((draws.targets - first @ means) * (draws.targets - second @ means)).sum((1, 2)),
-        mean_square=means.square().sum((1, 2)),
+        residual=(left * right).sum((0, 2)),
+        mean_square=means.square().sum((0, 2)),
         unexplained=draws.variance.sum() - products.sum(),
-        retained=(1 / (1 + growth)) @ products,
-        excess=(growth.log1p() - growth / (1 + growth)).sum(1),
+        retained=products @ retained,
+        excess=(growth.log1p() - growth * retained).sum(0),
     )
     counts = num_data, linear.shape[1]
     return terms.best(_noise(solved) / ratios, num_data / len(first), counts)[2]
