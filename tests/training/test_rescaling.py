@@ -6,7 +6,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from orbitgp import RBF, Affine, Gaussian, InducingPosterior, InvariantGP, mean_pairs, solve
+from orbitgp import (
+    RBF,
+    Affine,
+    Gaussian,
+    InducingPosterior,
+    InvariantGP,
+    SignFlips,
+    mean_pairs,
+    solve,
+)
+from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import kl, moments
 from orbitgp.training.group import ALONE
 from orbitgp.training.passes import Resident, pass_statistics
@@ -94,6 +104,27 @@ def test_no_bound_without_noise(generator):
     between = replace(draws, targets=torch.zeros_like(draws.targets), whitened=apart)
     assert bounds_along(start, between, torch.ones(1), len(x)).item() == -math.inf
     assert rescaled(start, between, 1.0, len(x)).bound == -math.inf
+
+
+def test_products_of_the_halves_of_a_finite_orbit_are_unbiased(generator):
+    """8 of 16 points in two halves of 4: no point is in both, which left alone is 16 σ off."""
+    x, y = torch.randn(20, 4, generator=generator), torch.zeros(20, 1)
+    model = InvariantGP(
+        orbit=SignFlips(0, 1, 2, 3),
+        kernel=RBF(1.0, 1.0),
+        posterior=InducingPosterior(x[:6].clone(), 1),
+        likelihood=Gaussian(0.1),
+    )
+    start = solved(model, x, y)
+    everything = model.covariances(mean_pairs.draw(model, x, 16, generator), mean_pairs)
+    exact = solve_rows(start.prior_factor, everything.mean).square().sum()
+    products = torch.stack(
+        [fresh_draws(start, x, y, generator=generator).whitened.prod(1).sum() for _ in range(400)]
+    )
+    error = products.std() / math.sqrt(len(products))
+    z = ((products.mean() - exact) / error).item()
+    print(f"{products.mean():.4f} ± {error:.4f}, exactly {exact:.4f}: z = {z:.2f}")
+    assert abs(z) < 4
 
 
 def test_noise_and_narrowing_are_the_best_ones(generator):

@@ -35,7 +35,11 @@ RATIOS = tuple(5.0**-k for k in range(1, 6))
 
 @dataclass(frozen=True)
 class Draws:
-    """Fresh draws at some data: targets, L⁻¹k of two half-sets, and unbiased k_f(x, x)."""
+    """Fresh draws at some data: targets, L⁻¹k of two half-sets, and unbiased k_f(x, x).
+
+    Products of the two halves are unbiased. Those of a finite orbit are drawn without replacement,
+    so each takes a part of the other: (a k₁ + b k₂)(a k₂ + b k₁) weighs pairs as `pair_weights`.
+    """
 
     targets: Float[Tensor, "T C"]
     whitened: Float[Tensor, "T 2 M"]
@@ -58,9 +62,14 @@ def fresh_draws(solved: Solved, x: Tensor, y: Tensor, *, generator: torch.Genera
     model, weigh = solved.model, unbiased_pairs(NUM_SAMPLES // 2)
     covariances = model.covariances(weigh.draw(model, x, NUM_SAMPLES, generator), weigh)
     targets = model.likelihood.quadratic_bound(x, y).targets
-    groups = covariances.groups / covariances.weights.group_size
+    weights = covariances.weights
+    groups = covariances.groups / weights.group_size
     if groups.shape[1] == 1:  # whole orbits: both halves are exact
         groups = groups.expand(-1, 2, -1)
+    else:  # ab = w, the weight of a half with itself, and a + b = 1; an endless orbit has a = 1
+        within = weights.within * weights.group_size**2
+        own = (1 + math.sqrt(1 - 4 * within)) / 2
+        groups = own * groups + (1 - own) * groups.flip(1)
     rows = solve_rows(solved.prior_factor, groups.flatten(0, 1))
     return Draws(targets, rows.unflatten(0, groups.shape[:2]), covariances.variance)
 
