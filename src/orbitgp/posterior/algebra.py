@@ -20,10 +20,11 @@ def cholesky(matrix: Float[Tensor, "*R M M"], name: str) -> Float[Tensor, "*R M 
 def eigenvectors(
     matrix: Float[Tensor, "M M"], name: str
 ) -> tuple[Float[Tensor, "M"], Float[Tensor, "M M"]]:
-    """λ and V with V diag(λ) Vᵀ = matrix."""
+    """λ and V with V diag(λ) Vᵀ = matrix, where rounding may leave some λ < 0, taken for 0."""
     if not torch.isfinite(matrix).all():
         raise NumericalError(_explain(matrix.detach(), name))
-    return torch.linalg.eigh(matrix)
+    values, vectors = torch.linalg.eigh(matrix)
+    return values.clamp(min=0), vectors
 
 
 def _explain(matrix: Tensor, name: str) -> str:

@@ -109,7 +109,7 @@ def bounds_along(
     first, second = (draws.whitened @ vectors).unbind(1)
     products = (first * second).sum(0)
     ratios = ratios.to(eigenvalues)
-    growth = eigenvalues.clamp(min=0)[:, None] * ratios  # (M, R)
+    growth = eigenvalues[:, None] * ratios  # (M, R)
     retained = 1 / (1 + growth)
     means = (ratios * retained).unsqueeze(2) * (vectors.mT @ linear).unsqueeze(1)  # (M, R, C)
     left, right = (

@@ -138,8 +138,7 @@ class Run:
             balance(model, x, y, **weighed, group=self.group)
             settle(model, x, y, **weighed)
         if self.plan.likelihood is not None:
-            points = model.posterior.points.unsqueeze(1)
-            model = with_points(model, points, likelihood=self.plan.likelihood)
+            model = with_points(model, likelihood=self.plan.likelihood)
         if isinstance(model.likelihood, LocalLikelihood):
             # codes, where they came first, have settled the lengthscale with more data
             self.mean_variance = settle_odds(

@@ -26,6 +26,7 @@ from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import UniformRange
+from orbitgp.posterior.algebra import eigenvectors
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training.passes import portion
 
@@ -156,9 +157,8 @@ def unit_covariance(kernel: RBF, points: Float[Tensor, "N S D"]) -> Float[Tensor
 
 
 def spectrum(unit: Float[Tensor, "N N"]) -> tuple[Float[Tensor, "N"], Float[Tensor, "N N"]]:
-    """λ and U of K = U diag(λ) Uᵀ, where rounding may leave some λ < 0, taken for 0."""
-    values, vectors = torch.linalg.eigh(unit)
-    return values.clamp(min=0), vectors
+    """λ and U of K = U diag(λ) Uᵀ."""
+    return eigenvectors(unit, "the covariance of a subset")
 
 
 def best_scales(
