@@ -59,6 +59,10 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     `likelihood` says how labels depend on f: "gaussian" (one-hot codes with noise), "softmax",
     "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian".
 
+    `budget_seconds` is roughly for the last solve, after the ranges are learned, and decides how
+    large the model is: its inducing variables, if `num_inducing` does not say, their orbit points,
+    and whether the mean has a variable for every datum, which spares most errors where it fits.
+
     With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
     same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.
     """
