@@ -61,7 +61,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
 
     `budget_seconds` is roughly for the last solve, after the ranges are learned, and decides how
     large the model is: its inducing variables, if `num_inducing` does not say, their orbit points,
-    and whether the mean has a variable for every datum, which spares most errors where it fits.
+    and whether the mean has a variable for every datum, which makes fewer errors.
 
     With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
     same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.
