@@ -98,7 +98,9 @@ def run(features: str, seed: int) -> dict[str, Any]:
         curves[name] = []
         for value in values:
             sizes = {**USUAL, name: value}
-            error, seconds = solved_error(learned.model_, train, test, sizes, generator)
+            model = learned.model_
+            assert isinstance(model, InvariantGP)
+            error, seconds = solved_error(model, train, test, sizes, generator)
             point = {name: value, "test_error": round(error, 2), "seconds": round(seconds, 3)}
             print(point, flush=True)
             curves[name].append(point)

@@ -49,7 +49,7 @@ def run(split: Split, orbit: str, likelihood: str, budget: float, seed: int) -> 
         orbit, likelihood=likelihood, budget_seconds=budget, random_state=seed, verbose=True
     ).fit(x, y)
     seconds = time.monotonic() - start
-    kernel, basis = model.model_.kernel, model.model_.mean_basis
+    kernel, basis = model.model_.kernel, getattr(model.model_, "mean_basis", None)
     assert isinstance(kernel, RBF)
     return {
         **scored(model, x_test, y_test),

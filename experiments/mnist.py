@@ -89,7 +89,7 @@ def run(
         verbose=True,
     ).fit(x, y)
     seconds = clock.seconds()
-    points, basis = model.model_.posterior.points, model.model_.mean_basis
+    points, basis = model.model_.posterior.points, getattr(model.model_, "mean_basis", None)
     return {
         "orbit": orbit,
         "features": features,

@@ -1,6 +1,7 @@
 """How a result is recorded."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,20 @@ from benchmarks.timing import machine
 RESULTS = Path(__file__).parent / "results"
 
 
+def code_version() -> dict[str, Any]:
+    """The commit that a result belongs to, and whether anything was changed since."""
+
+    def git(*words: str) -> str:
+        command = ["git", *words]
+        run = subprocess.run(command, cwd=RESULTS, capture_output=True, text=True, check=False)
+        return run.stdout.strip() if run.returncode == 0 else ""
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/src", ":/experiments")
+    lines = [line for line in changed.splitlines() if "/results/" not in line]
+    commit = git("rev-parse", "HEAD") or None
+    return {"commit": commit, "clean": commit is not None and not lines}
+
+
 def record(folder: Path, name: str, command: str, seed: int, values: dict[str, Any]) -> Path:
     """Write NAME-SEED.json with all that is needed to get the result again; returns its path."""
     result = {
@@ -20,6 +35,7 @@ def record(folder: Path, name: str, command: str, seed: int, values: dict[str, A
         **values,
         "versions": {"orbitgp": orbitgp.__version__, "torch": torch.__version__},
         "machine": machine(),
+        **code_version(),
     }
     path = folder / f"{name}-{seed}.json"
     folder.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def random_start(apart: bool, generator: torch.Generator) -> tuple[Affine, float
     """An orbit, with both ends of a range equally far or not, and a factor for the lengthscale."""
     ends = between(SMALLEST, LARGEST, 12 if apart else 6, generator)
     factor = between(1 / LENGTHSCALE, LENGTHSCALE, 1, generator)[0]
-    return Affine([-end for end in ends[:6]], ends[-6:]), factor
+    return Affine([-end for end in ends[:6]], ends[-6:], symmetric=False), factor
 
 
 def digits(features: str) -> tuple[nn.Module, Tensor, Tensor]:

@@ -37,7 +37,8 @@ def main() -> None:
         "evidence": round(model.evidence_, 1),
         "evidence_standard_error": round(model.evidence_error_, 1),
         "learned": model.orbit_.describe(),
-        "num_inducing": len(model.model_.posterior.points),
+        "evidence_kind": model.evidence_kind_,
+        "num_draws": model.num_draws_,
         "seconds": round(seconds, 1),
     }
     print(values)

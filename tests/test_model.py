@@ -20,7 +20,7 @@ from orbitgp import (
     elbo,
 )
 from orbitgp.kernels import covariance
-from orbitgp.model import _check_parts
+from orbitgp.orbit_model import check_part
 from orbitgp.ustatistics import mean_weights
 from tests.conftest import assert_close, assert_mean
 from tests.models import random_model
@@ -159,7 +159,7 @@ def test_memory_of_predict_does_not_hold_a_matrix_for_each_input(generator):
 
 def test_parts_of_the_wrong_kind_are_refused():
     with pytest.raises(InputError, match="needs an instance of Orbit; got <class"):
-        _check_parts((Affine, Orbit))  # the class, where an instance was meant
+        check_part(Affine, Orbit)  # the class, where an instance was meant
 
 
 def test_mismatches_are_named_at_the_door(generator):

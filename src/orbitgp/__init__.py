@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from orbitgp.errors import FileError, InputError, NumericalError, OrbitGPError
     from orbitgp.estimators.classifier import InvariantGPClassifier
     from orbitgp.estimators.regressor import InvariantGPRegressor
+    from orbitgp.exact_model import ExactInvariantGP
     from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
     from orbitgp.kernels import RBF, InvariantKernel
@@ -50,6 +51,7 @@ __all__ = [
     "Callback",
     "CyclicShifts",
     "Elbo",
+    "ExactInvariantGP",
     "FileError",
     "FiniteOrbit",
     "FunctionOrbit",
@@ -111,6 +113,7 @@ _HOMES = {
     "errors": ("FileError", "InputError", "NumericalError", "OrbitGPError"),
     "estimators.classifier": ("InvariantGPClassifier",),
     "estimators.regressor": ("InvariantGPRegressor",),
+    "exact_model": ("ExactInvariantGP",),
     "features": ("OrientedEnergy",),
     "files": ("load", "save"),
     "kernels": ("RBF", "InvariantKernel"),

@@ -71,6 +71,25 @@ class Projection(nn.Module):
 
     @staticmethod
     @torch.no_grad()
+    def principal(
+        features: Float[Tensor, "N D"], *, left_out: float, most: int
+    ) -> "Projection | None":
+        """The axes that hold all but this part of the variance, or as many as are allowed.
+
+        None where that would leave nothing out. It depends on the inputs alone, not on an orbit or
+        on a lengthscale, so that models of the same data can be compared.
+        """
+        centre = features.mean(0)
+        centred = (features - centre).double()
+        variances, axes = torch.linalg.eigh(centred.mT @ centred / len(features))
+        kept = variances.cumsum(0) > left_out * variances.sum()
+        count = min(int(kept.sum()), most)
+        if not 0 < count < len(axes):
+            return None
+        return Projection(centre, axes[:, len(axes) - count :].to(features))
+
+    @staticmethod
+    @torch.no_grad()
     def of(features: Float[Tensor, "N D"], left_out: float) -> "Projection":
         """The principal axes of these features, as few as leave out this much of their variance."""
         centre = features.mean(0)

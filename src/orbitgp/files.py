@@ -9,6 +9,7 @@ from orbitgp.blueprints.model import model_config, model_from
 from orbitgp.errors import FileError, InputError
 from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.estimators.archive import estimator_from, write_fitted
+from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.model import InvariantGP
 from orbitgp.sealed import read_sealed, write_sealed
 
@@ -19,7 +20,7 @@ def save(model: object, path: str | Path) -> None:
     """Write an InvariantGP or a fitted estimator to one file, atomically."""
     if type(model) in ESTIMATORS and hasattr(model, "model_"):
         write_fitted(model, Path(path))
-    elif isinstance(model, InvariantGP):
+    elif isinstance(model, InvariantGP | ExactInvariantGP):
         write_sealed(Path(path), "InvariantGP", model.state_dict(), model_config(model))
     else:
         raise InputError(

@@ -1,5 +1,6 @@
 """Gaussians of the distance of all pairs of points, with gradients of their own or tile by tile."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from orbitgp.processor import multiplies_bfloat16
 
 TILE = (512, 1024)
 """Rows and columns of covariances that `sums_of_rounded` computes at a time."""
+
+ROWS, COLUMNS = 1024, 256
+"""The same of `average_gaussians`: points of the left side, averages of the right side."""
 
 
 class _ScaledGaussian(torch.autograd.Function):
@@ -183,3 +187,92 @@ def slices(length: int, size: int) -> list[slice]:
 def _half_norms(points: Float[Tensor, "*N D"], scale: float) -> Float[Tensor, "*N"]:
     """½ c |x|²."""
     return torch.linalg.vector_norm(points, dim=-1).square_().mul_(0.5 * scale)
+
+
+def average_gaussians(
+    x: Float[Tensor, "N S D"], z: Float[Tensor, "M J D"], w: Tensor, log_v: Tensor
+) -> Float[Tensor, "N M"]:
+    """mean_sj exp(log v − ½ |w ∘ (x_ns − z_mj)|²) in float64, without gradients.
+
+    With rows (wx, −½|wx|², 1) and (wz, 1, −½|wz|² + log v) one product gives all exponents.
+    """
+    left, right = _augmented(x, z, w, log_v)
+    result = x.new_empty(len(x), len(z), dtype=torch.float64)
+    for rows in slices(len(x), max(1, ROWS // x.shape[1])):
+        result[rows] = _average_rows(left[:, rows], right)
+    return result
+
+
+def average_gaussians_among(
+    x: Float[Tensor, "N S D"], w: Tensor, log_v: Tensor
+) -> Float[Tensor, "N N"]:
+    """The same of averages among themselves: half of the products."""
+    left, right = _augmented(x, x, w, log_v)
+    result = x.new_zeros(len(x), len(x), dtype=torch.float64)
+    for rows in slices(len(x), max(1, ROWS // x.shape[1])):
+        result[rows, : rows.stop] = _average_rows(left[:, rows], right[:, : rows.stop])
+        lower = result[rows, rows].tril()
+        result[rows, rows] = lower + lower.tril(-1).mT
+        result[: rows.start, rows] = result[rows, : rows.start].mT
+    return result
+
+
+def _augmented(x: Tensor, z: Tensor, w: Tensor, log_v: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows whose products are the exponents, as [S, N, D + 2] and [J, M, D + 2]."""
+    # distances do not change under a shift, rounding does: keep the numbers near 0
+    centre = z.mean((0, 1))
+    left, right = (((points - centre) * w).transpose(0, 1) for points in (x, z))
+    left_norms, right_norms = (_half_norms(part, 1.0).unsqueeze(2) for part in (left, right))
+    one = left.new_ones(())
+    return (
+        torch.cat([left, -left_norms, one.expand_as(left_norms)], 2),
+        torch.cat([right, one.expand_as(right_norms), log_v.reshape(()) - right_norms], 2),
+    )
+
+
+def _average_rows(
+    left: Float[Tensor, "S N D"], right: Float[Tensor, "J M D"]
+) -> Float[Tensor, "N M"]:
+    """mean_sj exp(left_sn · right_jm), some columns at a time, in buffers that are used again."""
+    (num_samples, num_rows, _), (num_averaged, num_columns, _) = left.shape, right.shape
+    flat, width = left.flatten(0, 1), min(COLUMNS, num_columns)
+    values, totals = (left.new_empty(len(flat), width) for _ in range(2))
+    result = left.new_empty(num_rows, num_columns, dtype=torch.float64)
+    for columns in slices(num_columns, width):
+        value, total = (part[:, : columns.stop - columns.start] for part in (values, totals))
+        total.zero_()
+        for points in right[:, columns]:
+            torch.mm(flat, points.mT, out=value)
+            total.add_(value.exp_())
+        result[:, columns] = total.unflatten(0, (num_samples, num_rows)).sum(0)
+    return result.div_(num_samples * num_averaged)
+
+
+def average_gaussian_gradients(
+    x: Float[Tensor, "N S D"], w: Tensor, log_v: Tensor, upstream: Float[Tensor, "N N"]
+) -> tuple[Float[Tensor, "N S D"], Tensor]:
+    """Of Σ_nm G_nm K_nm with respect to x and to log w, for K of `average_gaussians_among`.
+
+    For a symmetric G. With W = G_nm k(x_ns, x_mt) / S², ∂/∂(wx) = 2 (W wx − (W 1) ∘ wx), where
+    a column of ones beside wx makes the sums, and ∂/∂log w = Σ wx ∘ ∂/∂(wx).
+    """
+    (num_inputs, num_samples, size), options = x.shape, {"dtype": x.dtype, "device": x.device}
+    left, right = (part.transpose(0, 1).contiguous() for part in _augmented(x, x, w, log_v))
+    points = torch.cat([left[..., :size], torch.ones(num_inputs, num_samples, 1, **options)], 2)
+    weights, pulls = (upstream / num_samples**2).to(x), torch.zeros_like(points)
+    block = max(1, ROWS // num_samples)
+    buffer = torch.empty(block * num_samples, block * num_samples, **options)
+    blocks = slices(num_inputs, block)
+    for a, b in itertools.combinations_with_replacement(blocks, 2):
+        rows, columns = (num_samples * (part.stop - part.start) for part in (a, b))
+        values = buffer.flatten()[: rows * columns].view(rows, columns)
+        torch.mm(left[a].flatten(0, 1), right[b].flatten(0, 1).mT, out=values)
+        shape = (rows // num_samples, num_samples, columns // num_samples, num_samples)
+        values.exp_().view(shape).mul_(weights[a, None, b, None])
+        pulls[a] += (values @ points[b].flatten(0, 1)).view_as(pulls[a])
+        if a != b:  # what lies below the diagonal
+            pulls[b] += (values.mT @ points[a].flatten(0, 1)).view_as(pulls[b])
+    scaled = points[..., :size]
+    slopes = torch.addcmul(pulls[..., :size], pulls[..., size:], scaled, value=-1).mul_(2)
+    by_w = (scaled * slopes).sum((0, 1))
+    return slopes * w, by_w.sum() if w.numel() == 1 else by_w

@@ -3,19 +3,35 @@
 Everything else in the library sees dense tensors only.
 """
 
+import copy
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import torch
 from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel as Kernel
+from gpytorch.kernels import ScaleKernel
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from orbitgp.errors import InputError
-from orbitgp.gaussians import gaussian_among, rounded, scaled_gaussian, sums_of_rounded
+from orbitgp.gaussians import (
+    average_gaussian_gradients,
+    average_gaussians,
+    average_gaussians_among,
+    gaussian_among,
+    rounded,
+    scaled_gaussian,
+    slices,
+    sums_of_rounded,
+)
 from orbitgp.values import OrbitSample
+
+BLOCK = 1024
+"""Points whose covariances with others are computed at a time."""
 
 
 def covariance(
@@ -38,6 +54,100 @@ def covariance_among(
         return kernel.among(points, dtype)
     points = points.to(dtype)
     return covariance(kernel, points, points)
+
+
+@torch.no_grad()
+def average_covariances(
+    kernel: Kernel, left: Float[Tensor, "N S D"], right: Float[Tensor, "M J D"]
+) -> Float[Tensor, "N M"]:
+    """mean_st k_g(x_ns, z_mt), in float64: covariances of averages of g, for any kernel."""
+    if _is_plain(kernel):
+        return average_gaussians(left, right, *kernel.constants(left))
+    sums = left.new_zeros(len(left), len(right), dtype=torch.float64)
+    for rows in slices(len(left), max(1, BLOCK // left.shape[1])):
+        for points in right.unbind(1):
+            found = covariance(kernel, left[rows].flatten(0, 1), points)
+            sums[rows] += found.double().unflatten(0, (-1, left.shape[1])).sum(1)
+    return sums.div_(left.shape[1] * right.shape[1])
+
+
+@torch.no_grad()
+def average_covariances_among(
+    kernel: Kernel, points: Float[Tensor, "N S D"]
+) -> Float[Tensor, "N N"]:
+    """The same of averages among themselves; symmetric to the last bit."""
+    if _is_plain(kernel):
+        return average_gaussians_among(points, *kernel.constants(points))
+    half = average_covariances(kernel, points, points).tril_()
+    return half.add_(half.tril(-1).mT)
+
+
+def average_gradients(
+    kernel: Kernel,
+    raw: Sequence[Tensor],
+    points: Float[Tensor, "N S D"],
+    upstream: Float[Tensor, "N N"],
+) -> tuple[Float[Tensor, "N S D"], list[Tensor]]:
+    """Of Σ_nm G_nm mean_st k_g(x_ns, x_mt) with respect to the points and to these parameters.
+
+    For a symmetric G; block by block, so that no more than a block is ever held. Of a plain RBF,
+    the lengthscale is the only parameter that is derived.
+    """
+    if _is_plain(kernel):
+        with torch.no_grad():
+            constants = kernel.constants(points)
+            slopes, by_inverse = average_gaussian_gradients(points, *constants, upstream)
+        with torch.enable_grad():
+            log_inverse = -kernel.lengthscale.log().reshape(-1)
+            by_inverse = by_inverse.reshape(-1).to(log_inverse)
+            totals = torch.autograd.grad(log_inverse, raw, by_inverse, materialize_grads=True)
+        return slopes, list(totals)
+    num_samples = points.shape[1]
+    weights = (upstream / num_samples**2).to(points)
+    slopes, totals = torch.zeros_like(points), [torch.zeros_like(part) for part in raw]
+    blocks = slices(len(points), max(1, BLOCK // num_samples))
+    for a, b in itertools.combinations_with_replacement(blocks, 2):
+        with torch.enable_grad():
+            left = points[a].flatten(0, 1).requires_grad_()
+            right = points[b].flatten(0, 1).requires_grad_()
+            values = covariance(kernel, left, right)
+        block = weights[a, b] * (1 if a == b else 2)  # and what lies below the diagonal
+        grown = block.repeat_interleave(num_samples, 0).repeat_interleave(num_samples, 1)
+        inputs = [left, right, *raw]
+        found = torch.autograd.grad(values, inputs, grown, materialize_grads=True)
+        slopes[a] += found[0].view_as(slopes[a])
+        slopes[b] += found[1].view_as(slopes[b])
+        for total, gradient in zip(totals, found[2:], strict=True):
+            total.add_(gradient)
+    return slopes, totals
+
+
+def scaled_kernel(kernel: Kernel, factor: float) -> Kernel:
+    """A copy of the kernel times a positive factor."""
+    other = copy.deepcopy(kernel)
+    if type(other) is RBF:
+        other.variance = other.variance.detach() * factor
+        return other
+    if isinstance(other, ScaleKernel):
+        other.outputscale = other.outputscale.detach() * factor
+        return other
+    outer = ScaleKernel(other).to(next(kernel.parameters(), torch.zeros(())))
+    outer.outputscale = factor
+    return outer
+
+
+@torch.no_grad()
+def average_variances(kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[Tensor, "N"]:
+    """mean_st k_g(x_ns, x_nt), in float64: the variance of each average of g."""
+    rows = slices(len(points), max(1, BLOCK // points.shape[1]))
+    among = [covariance_among(kernel, points[chosen], points.dtype) for chosen in rows]
+    return torch.cat([part.double().mean((1, 2)) for part in among])
+
+
+def _is_plain(kernel: Kernel) -> TypeGuard["RBF"]:
+    """Whether all covariances are v exp(−½ |x − z|²/ℓ²) of the points as they are."""
+    plain = type(kernel) is RBF and not kernel.coarse and kernel.active_dims is None
+    return plain and not kernel.batch_shape
 
 
 class _Dense(nn.Module):
@@ -136,6 +246,11 @@ class RBF(Kernel):
         batch = torch.broadcast_shapes(x.shape[:-2], inverse.shape[:-2])
         points = (rounded(x) if self.coarse else x).expand(*batch, -1, -1)
         return gaussian_among(points, inverse, log_v)
+
+    def constants(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """1/ℓ, one or one for each feature, and log v, in the dtype of the points."""
+        inverse, log_v = self._constants(points.dtype)
+        return inverse.reshape(-1), log_v.reshape(())
 
     def _constants(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """1/ℓ and log v."""

@@ -12,8 +12,9 @@ from orbitgp.errors import InputError
 from orbitgp.features import Projection
 from orbitgp.kernels import Kernel, covariance_among
 from orbitgp.likelihoods.base import Likelihood
-from orbitgp.orbits.base import FiniteOrbit, Orbit, check_counts, check_inputs
-from orbitgp.posterior.algebra import solve_rows
+from orbitgp.orbit_model import OrbitModel, check_part
+from orbitgp.orbits.base import Orbit
+from orbitgp.posterior.algebra import solve_rows, square_root
 from orbitgp.posterior.inducing import (
     InducingPosterior,
     average_covariance,
@@ -67,13 +68,12 @@ def unbiased_pairs(group_size: int) -> Weigh:
     return Weigh(group_size)
 
 
-class InvariantGP(nn.Module):
-    """f(x) = E_{x_a ~ p_θ(x_a|x)} g(φ(x_a)),  g ~ GP(0, k_g),  y ~ p(y | f(x)).
+class InvariantGP(OrbitModel):
+    """The sparse variational model: f(x) = E_{x_a} g(φ(x_a)) with inducing variables of g.
 
-    Inputs are [N, *event] of any shape that the orbit acts on. The feature map φ turns transformed
-    inputs [B, *event] into [B, D] (flattened by default), where the base kernel and the inducing
-    points live; with a `projection`, they live on some axes of it. With a `mean_basis`, predictions
-    take their mean from it, and only their variance from q(u), whose bound stays as it is.
+    The inducing points live where the base kernel does, behind the feature map and, with a
+    `projection`, on some axes of it. With a `mean_basis`, predictions take their mean from it, and
+    only their variance from q(u), whose bound stays as it is.
     """
 
     def __init__(
@@ -87,73 +87,16 @@ class InvariantGP(nn.Module):
         projection: Projection | None = None,
         mean_basis: MeanBasis | None = None,
     ) -> None:
-        super().__init__()
-        _check_parts((orbit, Orbit), (kernel, Kernel), (posterior, InducingPosterior))
-        _check_parts((likelihood, Likelihood))
-        self.orbit = orbit
-        self.feature_map = nn.Flatten() if feature_map is None else feature_map
-        self.projection = projection
-        self.mean_basis = mean_basis
-        self.kernel = kernel
+        check_part(posterior, InducingPosterior)
+        super().__init__(
+            orbit=orbit,
+            kernel=kernel,
+            likelihood=likelihood,
+            feature_map=feature_map,
+            projection=projection,
+        )
         self.posterior = posterior
-        self.likelihood = likelihood
-
-    def sample_orbit(
-        self,
-        x: Shaped[Tensor, "N *event"],
-        num_samples: int | None,
-        *,
-        generator: torch.Generator | None,
-        group_size: int = 1,
-    ) -> OrbitSample:
-        """φ(x_a) for S draws of each input; for all of a finite orbit if S ≥ P or S is None."""
-        check_inputs(x)
-        draws = {"generator": generator, "group_size": group_size}
-        return self.sample_orbit_at(x, self.orbit_noise(len(x), num_samples, **draws))
-
-    def orbit_noise(
-        self,
-        num_inputs: int,
-        num_samples: int | None,
-        *,
-        generator: torch.Generator | None,
-        group_size: int = 1,
-    ) -> Float[Tensor, "N S K"] | None:
-        """Noise for S draws of each input; None where a whole finite orbit needs no draws."""
-        wanted = math.inf if num_samples is None else num_samples
-        if isinstance(self.orbit, FiniteOrbit) and wanted >= self.orbit.size:
-            return None
-        if num_samples is None:
-            raise InputError(
-                f"the orbit ({self.orbit.describe()}) has no end of points to enumerate; "
-                "give num_samples, such as 32"
-            )
-        if generator is None:
-            raise InputError(
-                "orbit samples are random; pass generator=torch.Generator().manual_seed(0)"
-            )
-        check_counts(num_samples, group_size)
-        draws = {"generator": generator, "group_size": group_size}
-        return self.orbit.noise(num_inputs, num_samples, **draws)
-
-    def sample_orbit_at(
-        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"] | None
-    ) -> OrbitSample:
-        """φ(x_a) for the draws that this noise leads to; for all of a finite orbit if None.
-
-        Noise of one row (R = 1) makes the same draws for every input.
-        """
-        if noise is None:
-            assert isinstance(self.orbit, FiniteOrbit)
-            return self.orbit.enumerate(x).map(self.features)
-        if len(noise) == 1:
-            noise = noise.expand(len(x), -1, -1)
-        return self.orbit.at(x, noise).map(self.features)
-
-    def features(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
-        """φ(x), projected if a projection is given."""
-        features = self.feature_map(x)
-        return features if self.projection is None else self.projection(features)
+        self.mean_basis = mean_basis
 
     def covariances(self, sample: OrbitSample, weigh: Weigh) -> OrbitCovariances:
         """Covariances of g on sampled orbits with u and among themselves."""
@@ -232,7 +175,7 @@ class InvariantGP(nn.Module):
         averages = self.covariances(sample, mean_pairs).mean
         whitened = solve_rows(factor, averages)
         prior = average_covariance(self.kernel, sample.points) - whitened @ whitened.mT
-        roots = [_square_root(prior + (whitened @ u) @ (whitened @ u).mT) for u in q.scale]
+        roots = [square_root(prior + (whitened @ u) @ (whitened @ u).mT) for u in q.scale]
         shape = (num_draws, len(x), q.mean.shape[1])
         noise = torch.randn(shape, generator=generator, device=generator.device).to(prior)
         root = torch.stack(roots).expand(shape[2], -1, -1)
@@ -240,12 +183,6 @@ class InvariantGP(nn.Module):
         if self.mean_basis is not None:
             mean = self.mean_basis.means(self.kernel, sample, sample.num_samples)[:, 0]
         return mean + torch.einsum("cnm,kmc->knc", root, noise)
-
-
-def _check_parts(*parts: tuple[object, type]) -> None:
-    for part, kind in parts:
-        if not isinstance(part, kind):
-            raise InputError(f"InvariantGP needs an instance of {kind.__qualname__}; got {part!r}")
 
 
 def _mean_with_error(
@@ -263,9 +200,3 @@ def _mean_with_error(
 def _group_size(num_samples: int) -> int:
     """Samples to a group, for few groups that still tell an error."""
     return num_samples // GROUPS if num_samples % GROUPS == 0 else 1
-
-
-def _square_root(matrix: Float[Tensor, "N N"]) -> Float[Tensor, "N N"]:
-    """R with R Rᵀ = matrix, for covariances that may be singular."""
-    values, vectors = torch.linalg.eigh(matrix)
-    return vectors * values.clamp(min=0).sqrt()

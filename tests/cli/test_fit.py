@@ -155,7 +155,7 @@ def test_a_person_sees_a_bar_and_a_summary(table, tmp_path):
     run = tmp_path / "run"
     code, seen = on_a_terminal("fit", "--data", table, "--target", "sum", "--out", run, *QUICK)
     assert code == 0, seen
-    for part in ("regression: the labels are floats", "evidence ≥", "10/10", "it/s"):
+    for part in ("regression: the labels are floats", "evidence ", "10/10", "it/s"):
         assert part in seen
     for part in ("no invariance", "nats", "(fitted, 40 inputs)", f"orbitgp report {run}"):
         assert part in seen

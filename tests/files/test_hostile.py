@@ -181,7 +181,7 @@ SWAPS = [[*range(i), i + 1, i, *range(i + 2, 200)] for i in range(199)]
     "change",
     [
         *(empty("likelihood.raw_noise", 50_000_000, 0), empty("likelihood.raw_noise", 2**40, 0)),
-        *(empty("posterior.scale", 0, 8000, 8000), empty("kernel.raw_lengthscale", 0, 200_000_000)),
+        *(empty("posterior.packed", 0, 8000), empty("kernel.raw_lengthscale", 0, 200_000_000)),
         *(empty("orbit.ranges.raw", 0, 10**9), group(*[FLIPS] * 300)),
         group({"kind": "PermutationGroup", "generators": CYCLES + SWAPS, "dim": -1}, FLIPS),
         *(wide_text, own_folder),

@@ -73,8 +73,8 @@ def test_the_report_of_a_tested_classifier(runs, tmp_path):
         "The model has learned that an image keeps its class when it is turned by up to",
         f"{model.evidence_:,.1f}".replace("-", "−"),
         *("Inputs and their orbits", "Learned ranges", "Confusions", "Calibration"),
-        *("Worst mistakes", "screening of start 2", "model.safetensors", "@inproceedings"),
-        *("Brier", "largest number of steps", "torch", SCRIPT),
+        *("Worst mistakes", "The number is exact", "model.safetensors", "@inproceedings"),
+        *("Brier", "rose no further", "shared by all inputs", "torch", SCRIPT),
     ):
         assert words in parsed.text, words
     pictures = [attrs for tag, attrs in parsed.tags if tag == "img"]
@@ -167,9 +167,9 @@ def test_an_unfinished_run_is_reported_so_far(runs, tmp_path):
     for name in ("model", "examples", "test"):
         (run / f"{name}.safetensors").unlink()
     lines = (run / "log.jsonl").read_text().splitlines()
-    third = [i for i, line in enumerate(lines) if '"started"' in line][2]
+    start = next(i for i, line in enumerate(lines) if '"started"' in line)
     message = json.dumps({"time": 1.8e9, "event": "warned", "message": "it <fell>"})
-    (run / "log.jsonl").write_text("\n".join([*lines[: third + 3], message, lines[-1][:9]]))
+    (run / "log.jsonl").write_text("\n".join([*lines[: start + 3], message, lines[-1][:9]]))
     html, parsed = page(run, tmp_path)
     for words in (
         "This run is not finished",

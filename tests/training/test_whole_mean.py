@@ -312,6 +312,7 @@ def test_a_classifier_of_more_data_than_variables_takes_it_and_keeps_it(
     tmp_path, monkeypatch, likelihood
 ):
     monkeypatch.setattr("orbitgp.estimators.classifier.FEW_DATA", 50)
+    monkeypatch.setattr("orbitgp.estimators.base.exact_plan", lambda *_, **__: None)
     (X, y), (X_test, y_test) = bars(200), bars(100, seed=1)
     parts = {"likelihood": likelihood, "settings": TrainingSettings(max_steps=2)}
     model = InvariantGPClassifier("affine", random_state=0, **parts)

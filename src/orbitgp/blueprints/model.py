@@ -1,6 +1,7 @@
 """The model as a whole."""
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,44 +19,51 @@ from orbitgp.blueprints.parts import (
     likelihood_from,
 )
 from orbitgp.errors import FileError
+from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.features import OrientedEnergy, Projection
 from orbitgp.model import InvariantGP
+from orbitgp.orbits.base import Orbit
+from orbitgp.posterior.exact import ExactPosterior
 from orbitgp.posterior.inducing import InducingPosterior
 from orbitgp.posterior.mean_basis import MeanBasis
 from orbitgp.sealed import MALFORMED, check_like, within
 
+Model = InvariantGP | ExactInvariantGP
 
-def model_config(model: InvariantGP) -> Config:
+
+def model_config(model: Model) -> Config:
     """The structure of a model; its numbers are `model.state_dict()`."""
-    return {
+    shared = {
         "orbit": orbit_config(model.orbit),
         "feature_map": feature_map_config(model.feature_map),
         "projected": model.projection is not None,
-        "mean_basis": model.mean_basis is not None,
         "kernel": kernel_config(model.kernel),
-        "posterior": {"jitter": model.posterior.jitter},
         "likelihood": likelihood_config(model.likelihood),
     }
+    if isinstance(model, ExactInvariantGP):
+        return {**shared, "posterior": {"kind": "exact"}}
+    posterior = {"kind": "inducing", "jitter": model.posterior.jitter}
+    return {**shared, "posterior": posterior, "mean_basis": model.mean_basis is not None}
 
 
-def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module]) -> InvariantGP:
+def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module]) -> Model:
     """The model with this structure and these numbers; `given` holds what a file cannot."""
     try:
-        model = InvariantGP(
-            orbit=_part(orbit_from, "orbit", config, tensors, given),
-            feature_map=_part(feature_map_from, "feature_map", config, tensors, given),
-            kernel=_part(kernel_from, "kernel", config, tensors, given),
-            likelihood=_part(likelihood_from, "likelihood", config, tensors, given),
-            posterior=_posterior_from(config["posterior"], within(tensors, "posterior")),
-            projection=_projection_from(config["projected"], within(tensors, "projection")),
-            mean_basis=_mean_basis_from(config["mean_basis"], within(tensors, "mean_basis")),
-        )
+        parts = {
+            "orbit": _part(orbit_from, "orbit", config, tensors, given),
+            "feature_map": _part(feature_map_from, "feature_map", config, tensors, given),
+            "kernel": _part(kernel_from, "kernel", config, tensors, given),
+            "likelihood": _part(likelihood_from, "likelihood", config, tensors, given),
+            "projection": _projection_from(config["projected"], within(tensors, "projection")),
+        }
+        model = _model_of(parts, config, tensors)
     except FileError:
         raise
     except MALFORMED as error:
         refuse(f"the structure of the model ({type(error).__name__}: {error})")
     energy, size = model.feature_map, model.posterior.points.shape[-1]
-    _check_mean_basis(model)
+    if isinstance(model, InvariantGP):
+        _check_mean_basis(model)
     if model.projection is not None:
         if size != model.projection.basis.shape[1]:
             refuse(f"inducing points of {size} features behind another number of axes")
@@ -65,6 +73,31 @@ def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module])
     _take_dtypes(model, tensors)
     fill(model, tensors)
     return model
+
+
+def _model_of(parts: dict[str, Any], config: Config, tensors: Tensors) -> Model:
+    """The two kinds of models, by their posterior."""
+    own = within(tensors, "posterior")
+    if config["posterior"]["kind"] == "exact":
+        return ExactInvariantGP(**parts, posterior=_exact_posterior_from(own, parts["orbit"]))
+    basis = _mean_basis_from(config["mean_basis"], within(tensors, "mean_basis"))
+    posterior = _posterior_from(config["posterior"], own)
+    return InvariantGP(**parts, posterior=posterior, mean_basis=basis)
+
+
+def _exact_posterior_from(tensors: Tensors, orbit: Orbit) -> ExactPosterior:
+    points, weights, packed = tensors["points"], tensors["weights"], tensors["packed"]
+    noise, size = tensors.get("noise"), len(points)
+    plain = points.ndim == 3 and points.dtype in (torch.float32, torch.float64)
+    fits = weights.ndim == 2 and len(weights) == size and weights.dtype == torch.float64
+    whole = packed.shape == (size * (size + 1) // 2,) and packed.dtype == points.dtype
+    num_draws = int(orbit.size) if noise is None and math.isfinite(orbit.size) else None
+    if noise is not None:
+        drawn = noise.ndim == 3 and noise.shape[::2] == (1, orbit.noise_size)
+        num_draws = noise.shape[1] if drawn and noise.dtype == torch.float32 else None
+    if not (plain and fits and whole) or num_draws != points.shape[1]:
+        refuse(f"an exact posterior on points {list(points.shape)}")
+    return ExactPosterior(points, weights, packed, noise)
 
 
 def _part(build: Any, name: str, config: Config, tensors: Tensors, given: Any) -> Any:
@@ -119,7 +152,7 @@ def _check_mean_basis(model: InvariantGP) -> None:
         refuse(f"a mean of {list(weights.shape)} weights on points {list(points.shape)}")
 
 
-def _take_dtypes(model: InvariantGP, tensors: Tensors) -> None:
+def _take_dtypes(model: nn.Module, tensors: Tensors) -> None:
     """A model that was cast to float32 or float64 comes back as it was."""
     own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     for name in own.keys() & tensors.keys():

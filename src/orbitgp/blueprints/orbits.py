@@ -90,10 +90,8 @@ def orbit_from(config: Config, tensors: Tensors) -> Orbit:
             return GaussianNoise(scale, event_shape=shape, learnable=learnable).to(raw.dtype)
         case "Affine" | "Rotation" | "Intensity" | "LocalDeformation":
             orbit = _ranged_from(config, tensors)
-            size = orbit.ranges.raw.shape[1]
-            orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"))
-            if orbit.ranges.raw.shape[1] != size:
-                refuse(f"a range of {orbit.ranges.raw.shape[1]} for {config['kind']}")
+            limit = orbit.ranges.limit.tolist()
+            orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"), limit)
             return orbit
     refuse(f"an orbit of kind {config['kind']!r}")
 
@@ -120,11 +118,12 @@ def _ranged_from(
     return orbit.to(tensors["raw_width"].dtype)
 
 
-def _ranges_from(prior: Config | None, tensors: Tensors) -> UniformRange:
-    symmetric = tensors["raw"].shape[0] == 1
-    ends = [1.0] * tensors["raw"].shape[1]
+def _ranges_from(prior: Config | None, tensors: Tensors, limit: list[float]) -> UniformRange:
+    symmetric, size = tensors["raw"].shape[0] == 1, tensors["raw"].shape[1]
+    if size != len(limit):
+        refuse(f"{size} ranges where {len(limit)} are needed")
     ranges = UniformRange(
-        [-end for end in ends], ends, symmetric=symmetric, prior=_prior_from(prior)
+        [-1.0] * size, [1.0] * size, symmetric=symmetric, limit=limit, prior=_prior_from(prior)
     ).to(tensors["raw"].dtype)
     return ranges.requires_grad_(bool(tensors["learned"].any()))
 

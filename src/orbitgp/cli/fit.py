@@ -51,7 +51,7 @@ ARGUMENTS = (
         default="auto",
     ),
     Argument("--num_inducing", "inducing variables; as many as the budget allows", int),
-    Argument("--budget_seconds", "for the last solve, roughly", float, 60.0),
+    Argument("--budget_seconds", "for the whole fit, roughly", float, 300.0),
     Argument("--seed", "of all random draws", int, 0),
     *(
         Argument(

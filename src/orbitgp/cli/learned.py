@@ -20,18 +20,26 @@ def learned_part(estimator: Any) -> LearnedPart:
         "ranges": {name: list(ends) for name, ends in estimator.orbit_.learned_ranges().items()},
         "evidence": float(estimator.evidence_),
         "evidence_error": float(estimator.evidence_error_),
+        "evidence_kind": estimator.evidence_kind_,
+        "num_draws": int(estimator.num_draws_),
         "steps": int(estimator.n_iter_),
         "stopped": str(estimator.stopped_),
-        "num_inducing": len(estimator.model_.posterior.points),
+        "num_inducing": None
+        if estimator.evidence_kind_ == "exact"
+        else len(estimator.model_.posterior.points),
     }
 
 
 def learned_rows(part: LearnedPart) -> dict[str, str]:
     """The same in words."""
+    exact = part["num_inducing"] is None
+    draws = part["num_draws"]
+    shared = f"exact inference with {draws} shared transformation{'s' * (draws != 1)}"
     return {
         "learned": part["learned"],
-        "evidence": f"{part['evidence']:,.1f} ± {part['evidence_error']:.1f} nats",
-        "model": f"{part['num_inducing']:,} inducing variables",
+        "evidence": f"{part['evidence']:,.1f} ± {part['evidence_error']:.1f} nats, "
+        + ("exact" if exact else "a lower bound"),
+        "model": shared if exact else f"{part['num_inducing']:,} inducing variables",
         "training": f"{part['steps']} steps; {part['stopped']}",
     }
 

@@ -35,7 +35,11 @@ class ScoresPart(TypedDict):
 
 
 class LearnedPart(TypedDict):
-    """What a fitted model found; evidence in nats."""
+    """What a fitted model found; evidence in nats.
+
+    `num_draws` are the orbit draws that exact inference shares, `num_inducing` the inducing
+    variables of a bound.
+    """
 
     task: Task
     classes: list[Label] | None
@@ -43,9 +47,11 @@ class LearnedPart(TypedDict):
     ranges: Ranges
     evidence: float | None
     evidence_error: float | None
+    evidence_kind: Literal["exact", "bound"]
+    num_draws: int
     steps: int
     stopped: str
-    num_inducing: int
+    num_inducing: int | None
 
 
 class FitRecord(LearnedPart):

@@ -16,6 +16,7 @@ from orbitgp.blueprints.model import fill, model_config, model_from
 from orbitgp.blueprints.orbits import orbit_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.parameters import parameters_of
+from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
@@ -24,9 +25,9 @@ from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
 from orbitgp.training.callbacks import evaluations_from
 from orbitgp.training.settings import TrainingSettings
 
-NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_")
+NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_", "num_draws_")
 ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_")
-OTHERS = ("stopped_", "flat_target_", "num_data_")
+OTHERS = ("stopped_", "flat_target_", "num_data_", "evidence_kind_")
 
 
 def write_fitted(estimator: Any, path: Path) -> None:
@@ -106,11 +107,13 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         setattr(estimator, name, value)
 
 
-def _check_outputs(kind: str, fitted: dict[str, Any], model: InvariantGP) -> None:
+def _check_outputs(
+    kind: str, fitted: dict[str, Any], model: InvariantGP | ExactInvariantGP
+) -> None:
     """As many classes or targets as outputs of the model, with a likelihood for them."""
     classifies, likelihood = kind == "InvariantGPClassifier", model.likelihood
     right = isinstance(likelihood, OneHotGaussian | LocalLikelihood) == classifies
-    num_outputs = model.posterior.mean.shape[1]
+    num_outputs = model.posterior.num_outputs
     if isinstance(likelihood, OneHotGaussian | LocalLikelihood):
         fits = fitted["classes_"].shape == (likelihood.num_classes,)
         fits = fits and num_outputs == likelihood.num_outputs

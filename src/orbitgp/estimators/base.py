@@ -20,7 +20,11 @@ from orbitgp.estimators.display import learned_html
 from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
 from orbitgp.estimators.sizes import STAGE_ONE_POINTS, affordable_sizes
 from orbitgp.estimators.task import Task, Whole
+from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.features import Standardize
+from orbitgp.fit.exact import ExactFit, Problem
+from orbitgp.fit.initial import exact_start
+from orbitgp.fit.plan import exact_plan
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.orbits.names import starting_orbits
 from orbitgp.training.callbacks import Callback, ProgressBar, Several
@@ -29,12 +33,21 @@ from orbitgp.training.group import Group
 from orbitgp.training.passes import Examples, Resident, Streamed
 from orbitgp.training.run import Outcome, Plan, Run
 from orbitgp.training.settings import TrainingSettings
+from orbitgp.training.solving import default_memory
 from orbitgp.training.starts import initial_model, with_orbit
 from orbitgp.values import OrbitSample, Prediction
 
 PREDICTION_SAMPLES = 32
 LARGEST_ENUMERATED = 64
 PREDICTION_BATCH = 256
+SOLVE_SHARE = 0.2
+"""Of the budget, for the last solve of approximate inference."""
+
+
+@torch.no_grad()
+def _num_features(feature_map: nn.Module, x: Tensor) -> int:
+    """D, from one input."""
+    return feature_map(x[:1]).shape[-1]
 
 
 def _is_or_none(value: object, kind: type) -> bool:
@@ -82,7 +95,7 @@ class InvariantGPEstimator(BaseEstimator):
         image_shape: tuple[int, ...] | None = None,
         feature_map: nn.Module | None = None,
         num_inducing: int | None = None,
-        budget_seconds: float = 60.0,
+        budget_seconds: float = 300.0,
         settings: TrainingSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
@@ -154,11 +167,25 @@ class InvariantGPEstimator(BaseEstimator):
         task: Task,
         generator: torch.Generator,
         group: Group,
-    ) -> Run:
+    ) -> Run | ExactFit:
         """The run that these data and parameters ask for, at its beginning."""
         x = examples.x
         features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
         orbit, others = starts[0], starts[1:]
+        simple = task.final is None and self.num_inducing is None and group.size == 1
+        if simple and isinstance(examples, Resident):
+            plan = exact_plan(
+                orbit,
+                num_data=len(x),
+                num_features=_num_features(features, x),
+                seconds=float(self.budget_seconds),
+                memory=2 * default_memory(),
+            )
+            if plan is not None:
+                model = exact_start(orbit, task.likelihood, x, features, generator=generator)
+                problem = Problem(model, x, examples.y, task.max_ratio)
+                settings = self.settings or TrainingSettings()
+                return ExactFit(problem, plan, settings, generator=generator)
         first = initial_model(
             orbit,
             task.likelihood,
@@ -178,7 +205,7 @@ class InvariantGPEstimator(BaseEstimator):
                 num_data=examples.num_data,
                 num_resident=len(x),
                 num_processes=group.size,
-                seconds=float(self.budget_seconds),
+                seconds=SOLVE_SHARE * float(self.budget_seconds),
                 num_inducing=None if self.num_inducing is None else int(self.num_inducing),
             )
         )
@@ -194,12 +221,18 @@ class InvariantGPEstimator(BaseEstimator):
     def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
         self.model_ = outcome.model
         self.orbit_ = outcome.model.orbit
+        self.evidence_kind_ = outcome.kind
         self.evidence_ = outcome.evidence
         self.evidence_error_ = outcome.evidence_error
         self.evidence_curve_ = outcome.curve
         self.n_iter_ = outcome.num_steps
         self.stopped_ = outcome.stopped
-        self.prediction_noise_ = self._prediction_noise(generator)
+        self.num_draws_ = outcome.num_draws
+        self.prediction_noise_: Tensor | None = (
+            outcome.model.posterior.noise
+            if isinstance(outcome.model, ExactInvariantGP)
+            else self._prediction_noise(generator)
+        )
 
     def _check_parameters(self) -> None:
         """Refuse what no run could use before any work is done."""

@@ -75,7 +75,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         image_shape: tuple[int, ...] | None = None,
         feature_map: nn.Module | None = None,
         num_inducing: int | None = None,
-        budget_seconds: float = 60.0,
+        budget_seconds: float = 300.0,
         settings: TrainingSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),

@@ -10,8 +10,9 @@ def learned_html(estimator: Any) -> str:
     """The invariance in words, the evidence, and its course as a small drawing."""
     rows = {
         "learned": estimator.orbit_.describe(),
-        "evidence": f"{estimator.evidence_:,.1f} ± {estimator.evidence_error_:.1f} nats",
-        "inducing variables": f"{len(estimator.model_.posterior.points):,}",
+        "evidence": f"{estimator.evidence_:,.1f} ± {estimator.evidence_error_:.1f} nats "
+        f"({estimator.evidence_kind_})",
+        **_size(estimator),
         "steps": f"{estimator.n_iter_} ({estimator.stopped_})",
     }
     cells = "".join(
@@ -25,8 +26,16 @@ def learned_html(estimator: Any) -> str:
     )
 
 
+def _size(estimator: Any) -> dict[str, str]:
+    """What the posterior rests on."""
+    count = f"{len(estimator.model_.posterior.points):,}"
+    if estimator.evidence_kind_ != "exact":
+        return {"inducing variables": count}
+    return {"exact inference": f"{count} inputs × {estimator.num_draws_} shared transformations"}
+
+
 def _curve_svg(curve: list[Any]) -> str:
-    """The bound over the steps of training."""
+    """The evidence over the steps of training."""
     values = [point.elbo for point in curve if abs(point.elbo) < float("inf")]
     if len(values) < 2 or min(values) == max(values):
         return ""

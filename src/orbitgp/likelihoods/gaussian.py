@@ -24,7 +24,7 @@ NOISE_FLOOR = 1e-6
 """Smallest noise variance, so that a perfect fit does not divide by 0."""
 
 
-NUM_NODES = 64
+NUM_NODES = 32
 """Of the quadrature for class probabilities."""
 
 

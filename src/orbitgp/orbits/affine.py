@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.ranges import Ends, Flags, UniformRange
+from orbitgp.orbits.ranges import Ends, Flags, UniformRange, known
 from orbitgp.orbits.warp import affine_matrix, warp
 
 UNITS = {
@@ -20,6 +20,9 @@ UNITS = {
     "x-shift": " (% of width)",
     "y-shift": " (% of height)",
 }
+
+LIMITS = (math.pi, 4.0, 4.0, 4.0, 4.0, 4.0)
+"""No more than a full turn, and no image that has left its frame."""
 
 
 class Affine(Orbit):
@@ -39,7 +42,7 @@ class Affine(Orbit):
         *,
         learn_low: Flags = True,
         learn_high: Flags = True,
-        symmetric: bool = False,
+        symmetric: bool | None = None,
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()
@@ -49,6 +52,7 @@ class Affine(Orbit):
             learn_low=learn_low,
             learn_high=learn_high,
             symmetric=symmetric,
+            limit=LIMITS,
             prior=prior,
         )
 
@@ -60,9 +64,9 @@ class Affine(Orbit):
 
     def describe(self) -> str:
         """In words."""
-        low, high = self.ranges.low.tolist(), self.ranges.high.tolist()
-        rows = zip(self.names, low, high, strict=True)
-        return ", ".join(f"{name} {_words(name, a)} … {_words(name, b)}" for name, a, b in rows)
+        ends = zip(self.ranges.low.tolist(), self.ranges.high.tolist(), strict=True)
+        found = zip(self.names, ends, self.ranges.identified.tolist(), strict=True)
+        return ", ".join(_range_words(name, *ends) + known(told) for name, ends, told in found)
 
     def learned_ranges(self) -> dict[str, tuple[float, float]]:
         """In degrees, factors and percentages."""
@@ -82,7 +86,7 @@ class Rotation(Orbit):
         *,
         learn_low: bool = True,
         learn_high: bool = True,
-        symmetric: bool = False,
+        symmetric: bool | None = None,
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()
@@ -97,6 +101,7 @@ class Rotation(Orbit):
             learn_low=learn_low,
             learn_high=learn_high,
             symmetric=symmetric,
+            limit=math.pi,
             prior=prior,
         )
 
@@ -113,8 +118,8 @@ class Rotation(Orbit):
 
     def describe(self) -> str:
         """In words."""
-        low, high = self.ranges.low.item(), self.ranges.high.item()
-        return f"rotation {_words('rotation', low)} … {_words('rotation', high)}"
+        ends = self.ranges.low.item(), self.ranges.high.item()
+        return _range_words("rotation", *ends) + known(bool(self.ranges.identified))
 
     def learned_ranges(self) -> dict[str, tuple[float, float]]:
         """In degrees."""
@@ -144,6 +149,11 @@ def _in_units(names: Sequence[str], ranges: UniformRange) -> dict[str, tuple[flo
     return {
         name + UNITS.get(name, ""): (_in_unit(name, a), _in_unit(name, b)) for name, a, b in rows
     }
+
+
+def _range_words(name: str, low: float, high: float) -> str:
+    """Both ends of a range with their unit."""
+    return f"{name} {_words(name, low)} … {_words(name, high)}"
 
 
 def _words(name: str, value: float) -> str:

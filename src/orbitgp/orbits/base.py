@@ -85,6 +85,12 @@ class Orbit(nn.Module, ABC):
             (num_inputs, num_samples, self.noise_size), group_size, generator=generator
         )
 
+    def shared_noise(
+        self, num_samples: int, *, generator: torch.Generator
+    ) -> Float[Tensor, "1 S K"]:
+        """Noise for S draws that all inputs share, as evenly spread as so few can be."""
+        return balanced_uniforms(num_samples, self.noise_size, generator=generator).unsqueeze(0)
+
     def sample(
         self,
         x: Shaped[Tensor, "*N_event"],
@@ -129,6 +135,12 @@ class FiniteOrbit(Orbit):
         del group_size  # different points are all the evenness that there is
         index = distinct_integers(num_inputs, num_samples, int(self.size), generator=generator)
         return index.unsqueeze(-1).float()
+
+    def shared_noise(
+        self, num_samples: int, *, generator: torch.Generator
+    ) -> Float[Tensor, "1 S 1"]:
+        """Numbers of S different points, the same for all inputs."""
+        return self.noise(1, num_samples, generator=generator)
 
     def transform(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
@@ -179,6 +191,43 @@ def even_uniforms(
     shifts = torch.randint(UNIT, groups, generator=generator, device=device)
     bits = (net * UNIT).long().to(device) ^ shifts
     return (bits.float() / UNIT).reshape(shape)
+
+
+def balanced_uniforms(
+    num_samples: int, size: int, *, generator: torch.Generator
+) -> Float[Tensor, "S K"]:
+    """Unif(0, 1) points that are stratified in each coordinate and balanced in each pair of them.
+
+    A Latin hypercube whose halves come from an orthogonal array (Tang 1993): in each coordinate
+    every interval of length 1/S holds one point, and as far as S − 1 columns go, each pair of
+    coordinates has as many points in each of its four quadrants. With few points in several
+    dimensions that is what counts. Where S is no multiple of 4 only the first holds.
+    """
+    device = generator.device
+    random = torch.rand(num_samples, size, generator=generator, device=device)
+    order = torch.rand(num_samples, size, generator=generator, device=device)
+    halves = _orthogonal_halves(num_samples, size, generator=generator)
+    # the rank of a point within a coordinate: first by its half, then by chance
+    ranks = (halves + order).argsort(0).argsort(0)
+    return (ranks + random).div_(num_samples).clamp_(max=1 - 1 / UNIT)
+
+
+def _orthogonal_halves(
+    num_samples: int, size: int, *, generator: torch.Generator
+) -> Float[Tensor, "S K"]:
+    """0 or 1 for each point and coordinate, from columns of a Hadamard matrix, in random order."""
+    power, device = num_samples.bit_length() - 1, generator.device
+    if num_samples != 2**power or num_samples < 4:
+        return torch.zeros(num_samples, size, device=device)
+    bits = torch.arange(num_samples, device=device)
+    together = bits[:, None] & bits[1:]
+    parity = torch.stack([(together >> shift) & 1 for shift in range(power)]).sum(0) % 2
+    count = -(-size // (num_samples - 1))
+    columns = [
+        torch.randperm(num_samples - 1, generator=generator, device=device) for _ in range(count)
+    ]
+    flips = torch.randint(2, (size,), generator=generator, device=device)
+    return ((parity[:, torch.cat(columns)[:size]] + flips) % 2).float()
 
 
 def distinct_integers(

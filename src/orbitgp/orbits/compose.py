@@ -47,6 +47,19 @@ class Composition(Orbit):
 
         return torch.cat([draw(part) for part in _parts(self)], -1)
 
+    def shared_noise(
+        self, num_samples: int, *, generator: torch.Generator
+    ) -> Float[Tensor, "1 S K"]:
+        """Balanced over all coordinates of all parts; finite parts are drawn independently."""
+        noise = super().shared_noise(num_samples, generator=generator)
+        start = 0
+        for part in _parts(self):
+            if isinstance(part, FiniteOrbit):
+                uniform = noise[..., start : start + 1]
+                noise[..., start : start + 1] = (uniform * part.size).floor()
+            start += part.noise_size
+        return noise
+
     def transform(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
     ) -> Float[Tensor, "N S *event"]:

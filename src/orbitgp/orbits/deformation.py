@@ -18,7 +18,7 @@ from torch.nn.functional import grid_sample, softplus
 from orbitgp.errors import InputError
 from orbitgp.filters import filtered
 from orbitgp.orbits.base import UNIT, Orbit
-from orbitgp.orbits.ranges import Ends, Flags, UniformRange
+from orbitgp.orbits.ranges import Ends, Flags, UniformRange, known
 from orbitgp.positive import inverse_softplus
 
 NUM_FIELDS = 5
@@ -123,9 +123,10 @@ class LocalDeformation(Orbit):
 
     def describe(self) -> str:
         """In words."""
+        told = self.ranges.identified.tolist()
         parts = [
-            f"{name} ±{end:.1f}{unit.strip(' ()').removesuffix(' of width')}"
-            for (name, unit), end in zip(_units(), self._ends(), strict=True)
+            f"{name} ±{end:.1f}{unit.strip(' ()').removesuffix(' of width')}{known(identified)}"
+            for (name, unit), end, identified in zip(_units(), self._ends(), told, strict=True)
         ]
         return f"{', '.join(parts)}, smooth over {50 * self.width.item():.0f}%"
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import Orbit, repeat
-from orbitgp.orbits.ranges import UniformRange
+from orbitgp.orbits.ranges import UniformRange, known
 
 
 class FunctionOrbit(Orbit):
@@ -69,8 +69,12 @@ class FunctionOrbit(Orbit):
 
     def describe(self) -> str:
         """In words."""
-        rows = zip(self.names, self.ranges.low.tolist(), self.ranges.high.tolist(), strict=True)
-        words = ", ".join(f"{name} {low:+.3g} … {high:+.3g}" for name, low, high in rows)
+        ranges = self.ranges
+        ends = zip(ranges.low.tolist(), ranges.high.tolist(), ranges.identified, strict=True)
+        words = ", ".join(
+            f"{name} {low:+.3g} … {high:+.3g}{known(bool(told))}"
+            for name, (low, high, told) in zip(self.names, ends, strict=True)
+        )
         return words.replace("-", "−")
 
     def learned_ranges(self) -> dict[str, tuple[float, float]]:

@@ -25,7 +25,7 @@ class Intensity(Orbit):
         *,
         learn_low: Flags = True,
         learn_high: Flags = True,
-        symmetric: bool = False,
+        symmetric: bool | None = None,
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()

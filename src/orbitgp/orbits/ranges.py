@@ -1,5 +1,6 @@
 """Learnable uniform distributions around the identity: φ ~ Unif(low, high), low ≤ 0 ≤ high."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -18,13 +19,17 @@ Flags = bool | Sequence[bool]
 class UniformRange(nn.Module):
     """K independent φ_k ~ Unif(−softplus(raw_low), +softplus(raw_high)); 0 is the identity.
 
-    The ends are ordered by construction, low ≤ 0 ≤ high, and are learned apart unless `symmetric`
-    ties them. `learn_low`, `learn_high` freeze single ends; `prior` is a distribution over the
-    widths |low| and |high| of the ends that are learned.
+    The ends are ordered by construction, low ≤ 0 ≤ high. A transformation that is common to all
+    inputs is no invariance, and an isotropic kernel cannot see it: only the width of a range is
+    identified. So ends that start as mirror images are tied, and learned as one number;
+    `symmetric=False` frees them, as in the paper. `learn_low`, `learn_high` freeze single ends,
+    `limit` bounds both, and `prior` is a distribution over the widths that are learned.
     """
 
     learned: Bool[Tensor, "E K"]
     frozen: Float[Tensor, "E K"]
+    limit: Float[Tensor, "K"]
+    identified: Bool[Tensor, "K"]
 
     def __init__(
         self,
@@ -33,17 +38,21 @@ class UniformRange(nn.Module):
         *,
         learn_low: Flags = True,
         learn_high: Flags = True,
-        symmetric: bool = False,
+        symmetric: bool | None = None,
+        limit: Ends = math.inf,
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()
         lower, upper = _vector(low), _vector(high)
         size = max(len(lower), len(upper))
         lower, upper = _expand(lower, size, "low"), _expand(upper, size, "high")
-        _check_ends(lower, upper, symmetric)
-        widths = torch.stack([upper] if symmetric else [-lower, upper])
         flags = {"learn_low": learn_low, "learn_high": learn_high}
         masks = [_expand(torch.as_tensor(f).reshape(-1), size, name) for name, f in flags.items()]
+        if symmetric is None:
+            symmetric = torch.equal(-lower, upper) and torch.equal(*masks)
+        most = _expand(_vector(limit), size, "limit")
+        _check_ends(lower, upper, symmetric, most)
+        widths = torch.stack([upper] if symmetric else [-lower, upper])
         learned = torch.stack([masks[0] & masks[1]] if symmetric else masks)
         if ((widths == 0) & learned).any():
             raise InputError(
@@ -56,12 +65,16 @@ class UniformRange(nn.Module):
         self.raw = nn.Parameter(inverse_softplus(start), requires_grad=bool(learned.any()))
         self.register_buffer("frozen", widths)
         self.register_buffer("learned", learned)
+        self.register_buffer("limit", most)
+        # False where a fit found that the evidence hardly changes without this range
+        self.register_buffer("identified", torch.ones(size, dtype=torch.bool))
         self.prior = prior
 
     @property
     def widths(self) -> Float[Tensor, "E K"]:
         """|low| and |high|, each [K]; one row if they are tied."""
-        return torch.where(self.learned, softplus(self.raw), self.frozen)
+        learned = torch.minimum(softplus(self.raw), self.limit)
+        return torch.where(self.learned, learned, self.frozen)
 
     @property
     def low(self) -> Float[Tensor, "K"]:
@@ -76,7 +89,7 @@ class UniformRange(nn.Module):
     def assign_widths(self, widths: Float[Tensor, "E K"]) -> None:
         """Take these widths for the ends that are learned."""
         with torch.no_grad():
-            raw = inverse_softplus(widths.to(self.raw))
+            raw = inverse_softplus(torch.minimum(widths.to(self.raw), self.limit))
             self.raw.copy_(torch.where(self.learned, raw, self.raw))
 
     def rsample(self, uniform: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch K"]:
@@ -91,6 +104,11 @@ class UniformRange(nn.Module):
         return self.prior.log_prob(self.widths[self.learned]).sum()
 
 
+def known(identified: bool) -> str:
+    """What words about a range end with, if its width means nothing."""
+    return "" if identified else " (not identified)"
+
+
 def _vector(ends: Ends) -> Float[Tensor, "K"]:
     return torch.as_tensor(ends, dtype=torch.get_default_dtype()).reshape(-1)
 
@@ -103,12 +121,14 @@ def _expand(values: Shaped[Tensor, "L"], size: int, name: str) -> Shaped[Tensor,
     return values.expand(size)
 
 
-def _check_ends(low: Tensor, high: Tensor, symmetric: bool) -> None:
+def _check_ends(low: Tensor, high: Tensor, symmetric: bool, limit: Tensor) -> None:
     given = f"low {_listed(low)}, high {_listed(high)}"
     if not (torch.isfinite(low).all() and torch.isfinite(high).all()):
         raise InputError(f"range ends must be finite; got {given}")
     if (low > 0).any() or (high < 0).any():
         raise InputError(f"a range must contain the identity, 0; got {given}: give low ≤ 0 ≤ high")
+    if (torch.maximum(-low, high) > limit * (1 + 1e-6)).any():
+        raise InputError(f"a range must stay within ±{_listed(limit)}; got {given}")
     if symmetric and not torch.equal(-low, high):
         raise InputError(f"a symmetric range needs low = −high; got {given}")
 

@@ -134,3 +134,9 @@ def whiten(
     """L⁻¹ Q L⁻ᵀ for symmetric Q."""
     half = torch.linalg.solve_triangular(factor, matrices, upper=False)
     return torch.linalg.solve_triangular(factor.mT, half, upper=True, left=False)
+
+
+def square_root(matrix: Float[Tensor, "N N"]) -> Float[Tensor, "N N"]:
+    """R with R Rᵀ = matrix, for covariances that may be singular."""
+    values, vectors = torch.linalg.eigh(matrix)
+    return vectors * values.clamp(min=0).sqrt()

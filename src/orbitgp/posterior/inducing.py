@@ -57,6 +57,11 @@ class InducingPosterior(nn.Module):
         self.jitter = jitter
 
     @property
+    def num_outputs(self) -> int:
+        """C."""
+        return self.mean.shape[1]
+
+    @property
     def q(self) -> WhitenedGaussian:
         """q(v), u = L v, as a value."""
         scale, narrowing = self.scale.double().triu(), self.log_narrowing.double().exp()

@@ -14,7 +14,7 @@ from orbitgp.reports.charts import (
     steps_axis,
     straight,
 )
-from orbitgp.reports.record import Record
+from orbitgp.reports.record import Fitted, Record
 from orbitgp.reports.words import Ends, end, neutral, number, safe
 from orbitgp.training.callbacks import Evaluation
 
@@ -37,17 +37,28 @@ def _evidence(record: Record) -> str:
         if record.classifies or record.fitted is not None
         else " Until a regression ends, its evidence is that of standardised targets."
     )
-    large = (
-        f" Solved with all {record.fitted.num_inducing:,}, it is "
-        f"{number(record.fitted.evidence, 1)} nats in the end."
-        if record.fitted is not None
-        else ""
-    )
     return (
-        "<figure><figcaption><h3>Evidence</h3><p>A lower bound on the evidence of all data, with "
-        "few inducing variables, ± its standard error, most of which all points share."
-        f"{large}{unit}</p></figcaption>"
+        f"<figure><figcaption><h3>Evidence</h3><p>{_curve_words(record.fitted)}{unit}</p>"
+        "</figcaption>"
         f"{drawing}</figure>"
+    )
+
+
+def _curve_words(fitted: Fitted | None) -> str:
+    """What the curve shows, and where it ends."""
+    if fitted is None:
+        return "What learning has found so far, in nats of all data."
+    final = f"{number(fitted.evidence, 1)} nats"
+    if fitted.kind == "exact":
+        return (
+            "The exact evidence of the subsets that the ranges are learned from, as if all data "
+            f"were like them. Subsets differ, so the curve may fall where one takes the place of "
+            f"another. The exact evidence of all data is {final} in the end."
+        )
+    return (
+        "A lower bound on the evidence of all data, with few inducing variables, ± its standard "
+        f"error, most of which all points share. Solved with all {fitted.num_points:,}, it is "
+        f"{final} in the end."
     )
 
 

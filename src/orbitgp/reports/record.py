@@ -43,7 +43,10 @@ class Fitted:
     evidence_error: float
     num_steps: int
     stopped: str
-    num_inducing: int
+    num_points: int
+    """Training inputs of exact inference, or inducing variables of a bound."""
+    kind: str
+    num_draws: int
     curve: tuple[Evaluation, ...]
     orbit: Orbit | None
 
@@ -166,7 +169,9 @@ def _read_fitted(path: Path) -> Fitted | None:
             evidence_error=float(fitted["evidence_error_"]),
             num_steps=int(fitted["n_iter_"]),
             stopped=str(fitted.get("stopped_", "")),
-            num_inducing=len(tensors["model.posterior.points"]),
+            num_points=len(tensors["model.posterior.points"]),
+            kind=str(fitted["evidence_kind_"]),
+            num_draws=int(fitted["num_draws_"]),
             curve=tuple(evaluations_from(config["curve"])),
             orbit=orbit,
         )

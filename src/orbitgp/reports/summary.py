@@ -64,7 +64,7 @@ def _figures(record: Record) -> str:
     figures: list[tuple[str, str, str]] = []
     fitted, test = record.fitted, record.test
     if fitted is not None:
-        error = f"{plus_minus(fitted.evidence_error)} nats".strip()
+        error = f"{plus_minus(fitted.evidence_error)} nats, {_kind(fitted)}".strip()
         figures.append(("Evidence", number(fitted.evidence, 1), error))
     elif record.best is not None:
         error = f"{plus_minus(record.best.standard_error)} nats, so far".strip()
@@ -77,7 +77,11 @@ def _figures(record: Record) -> str:
     elif test is not None:
         figures.append(("Test RMSE", short(test.metrics["rmse"]), "in the unit of the target"))
     if fitted is not None:
-        figures.append(("Inducing variables", number(fitted.num_inducing), "summarise the data"))
+        if fitted.kind == "exact":
+            figures.append(("Training inputs", number(fitted.num_points), "all of them are used"))
+            figures.append(("Transformations", number(fitted.num_draws), "shared by all inputs"))
+        else:
+            figures.append(("Inducing variables", number(fitted.num_points), "summarise the data"))
         figures.append(("Steps", number(fitted.num_steps), "of training"))
     figures.append(
         ("Time", duration(record.history.seconds), "from start to end" if fitted else "so far")
@@ -133,17 +137,37 @@ def _evidence(fitted: Fitted, kind: Kind) -> str:
     other = "orbit “none”"
     if isinstance(fitted.orbit, Identity):
         other = "an orbit such as “affine”" if kind is Kind.IMAGE else "an orbit"
-    error = ", and ± is the standard error of its estimate" * bool(fitted.evidence_error)
     return (
         f"<p><strong>The evidence is {number(fitted.evidence, 1)} "
-        f"{plus_minus(fitted.evidence_error)} nats.</strong> It is how probable the model makes "
-        f"the training labels, as a logarithm; the number is a lower bound{error}. Alone it means "
-        "little. Fitted to the same data with "
-        f"{other}, a model has another evidence, and the one with more explains the data better. "
-        "Each nat of difference makes it 2.7 times as probable, and 5 nats 150 times; a difference "
-        "within the errors says nothing.</p>"
+        f"{plus_minus(fitted.evidence_error)} nats.</strong> It is the logarithm of the "
+        f"probability that the model gives to the training labels. {_quality(fitted)} Alone it "
+        f"means little: fit the same data with {other}, and the model with more evidence is the "
+        "one that explains them better. Compare models of the same data, the same features and "
+        "the same kind of evidence only, and take no difference within twice the errors for one. "
+        "Labels are modelled as numbers with Gaussian noise, which they are not, so a difference "
+        "ranks models; it is not the odds that one of them is true.</p>"
         f"<p><strong>Training took {number(fitted.num_steps)} steps</strong> and ended because "
         f"{safe(_because(fitted.stopped))}.{_hint(fitted.stopped)}</p>"
+    )
+
+
+def _kind(fitted: Fitted) -> str:
+    return "exact" if fitted.kind == "exact" else "a lower bound"
+
+
+def _quality(fitted: Fitted) -> str:
+    """What the number is, and what its error stands for."""
+    if fitted.kind == "exact":
+        draws = (
+            f" for these {number(fitted.num_draws)} transformations; ± is how much it differs "
+            "between sets of them"
+        )
+        return f"The number is exact{draws * bool(fitted.evidence_error)}."
+    error = ", and ± is the standard error of its estimate" * bool(fitted.evidence_error)
+    return (
+        f"The number is a lower bound{error}. How far below the evidence it lies depends on the "
+        "number of inducing variables and on the orbit, so small differences between orbits must "
+        "not be interpreted."
     )
 
 

@@ -31,8 +31,10 @@ from orbitgp.training.passes import CHUNK, Examples, chunk_generator
 from orbitgp.training.solving import NUM_VARIANCES, Solved
 from orbitgp.values import OrbitSample, Prediction
 
-FACTORS = tuple(2 ** (k / 2) for k in range(-12, 5))
-EXCESSES = (0.0, *(2.0**k for k in range(-10, -3)))
+FACTORS = tuple(2 ** (k / 2) for k in range(-14, 5))
+EXCESSES = (0.0, *(2 ** (k / 2) for k in range(-22, -3)))
+USUAL = (1 / 16, 2**-5.5)
+"""Where the search for both begins."""
 ODDS_FACTORS = tuple(2 ** (k / 4) for k in range(-12, 25))
 ODDS_SPREADS = (1.0, 0.25, 0.0625, 0.0)
 NEGLIGIBLE = 0.005
@@ -55,7 +57,8 @@ def calibrate_codes(
         likelihood.excess.fill_(EXCESSES[places[1]])
         return cautious_scores(likelihood.class_probabilities(left_out), labels).mean().item()
 
-    score(highest(score, (FACTORS.index(1.0), 0), (len(FACTORS), len(EXCESSES))))
+    start = FACTORS.index(USUAL[0]), EXCESSES.index(USUAL[1])
+    score(highest(score, start, (len(FACTORS), len(EXCESSES))))
 
 
 @torch.no_grad()

@@ -130,7 +130,7 @@ class ProgressBar(Callback):
         """The newest bound and ranges."""
         if self._bar is None:
             return
-        bound = f"evidence ≥ {evaluation.elbo:,.0f} nats"
+        bound = f"evidence {evaluation.elbo:,.0f} nats"
         if not self._bar.disable:
             self._bar.set_description(bound)
             self._bar.set_postfix_str(evaluation.learned)

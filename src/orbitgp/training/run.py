@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orbitgp.errors import FileError
+from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
@@ -47,12 +48,15 @@ NUM_PREDICTED = 8
 class Outcome:
     """What a run made of the data."""
 
-    model: InvariantGP
+    model: InvariantGP | ExactInvariantGP
     evidence: float
     evidence_error: float
     curve: list[Evaluation]
     num_steps: int
     stopped: str
+    kind: str = "bound"
+    """What the evidence is: "exact", or a lower "bound"."""
+    num_draws: int = 0
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def initial_model(
         points = orbit.sample(chosen, 1, generator=generator).map(feature_map).points[:, 0]
     return InvariantGP(
         orbit=orbit,
-        kernel=RBF(variance, _typical_distance(points)).to(points),
+        kernel=RBF(variance, typical_distance(points)).to(points),
         posterior=InducingPosterior(
             points,
             num_outputs,
@@ -109,7 +109,7 @@ def with_points(
     )
 
 
-def _typical_distance(points: Float[Tensor, "M D"]) -> float:
+def typical_distance(points: Float[Tensor, "M D"]) -> float:
     """The median distance between points, or 1 where they all coincide."""
     distances = torch.pdist(points[:500].double())
     positive = distances[distances > 0]

@@ -1,0 +1,1 @@
+"""Ranges, lengthscale, kernel variance and noise, by the evidence."""

@@ -1,0 +1,254 @@
+"""Hyperparameters with the most exact evidence: a scan over scales, then quasi-Newton steps.
+
+Ranges have several optima, and gradients do not lead from one to another. So a scan tries common
+factors of all ranges, and factors of each one, over several orders of magnitude; a user's own range
+is searched like the built-in ones, wherever it starts. L-BFGS goes on from the best of these.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.optimize import minimize
+from torch import Tensor
+
+from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
+from orbitgp.hyperparameters.subset_evidence import (
+    Subset,
+    best_scales,
+    scales_with_gradient,
+)
+from orbitgp.inference.exact import climbed_ratio
+from orbitgp.kernels import average_covariances_among, average_gradients
+from orbitgp.orbit_model import OrbitModel
+from orbitgp.scales import Scales
+
+COMMON = tuple(2.0**k for k in (*range(-8, 0), *range(1, 9)))
+"""Factors of all ranges that a scan tries."""
+
+SINGLE = (0.5, 2.0, 4.0, 8.0, 16.0, math.inf)
+"""Factors of one range; ∞ stands for its limit. Gradients find the way down, but not up: they are
+proportional to the square of a narrow range."""
+
+LENGTH_STEP = 0.8
+MAX_LENGTH_STEPS = 12
+
+MAX_SPECTRUM = 1200
+"""Data up to which all eigenvalues are computed; beyond, a ratio costs a factorisation."""
+
+NOTHING = Scales(1.0, 1.0, -math.inf)
+"""Where a transformation leaves the range of numbers."""
+
+PER_OCTAVE = 12
+"""Widths between one and its double that a fine scan tries."""
+
+MAX_WIDER = 1.5
+"""The largest factor of all ranges in the last search."""
+
+SAME = 1e-4
+"""Points that differ by less than this part of their spread are one point."""
+
+TOLERANCE = 0.02
+"""Nats by which the last step of a climb may have gained."""
+
+
+@dataclass
+class Landscape:
+    """The evidence of a subset as a function of the hyperparameters z.
+
+    It moves the model: after a call the model has the z that was asked for last.
+    """
+
+    model: OrbitModel
+    parameters: Parameters
+    subset: Subset
+    max_ratio: float
+    ratio: float = 100.0
+    """Where the search for the best ratio starts, if there are many data."""
+    _last: tuple[bytes, Tensor] | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """n."""
+        return len(self.subset.x)
+
+    def at(self, z: np.ndarray) -> Scales:
+        """The evidence, with the best variance and noise."""
+        self.parameters.assign(z)
+        points = _without_copies(self._points(z))
+        if not torch.isfinite(points).all():
+            return NOTHING
+        among, targets = average_covariances_among(self.model.kernel, points), self.subset.targets
+        if self.size <= MAX_SPECTRUM:
+            return best_scales(among, targets, self.max_ratio)
+        found = climbed_ratio(among, targets, start=self.ratio, max_ratio=self.max_ratio)
+        self.ratio = found.ratio
+        return found
+
+    def with_gradient(self, z: np.ndarray) -> tuple[Scales, np.ndarray]:
+        """The same, and its gradient."""
+        self.parameters.assign(z)
+        points, raw, kernel = self._points(z), self.parameters.raw, self.model.kernel
+        if not torch.isfinite(points).all():
+            return NOTHING, np.zeros_like(z)
+        among = average_covariances_among(kernel, points)
+        scales, upstream = scales_with_gradient(among, self.subset.targets, self.max_ratio)
+        slopes, of_kernel = average_gradients(kernel, raw, points, upstream)
+        of_points = self.subset.gradients(self.model, raw, slopes)
+        total = [a + b for a, b in zip(of_kernel, of_points, strict=True)]
+        return scales, self.parameters.gradient(total)
+
+    def _points(self, z: np.ndarray) -> Float[Tensor, "N S D"]:
+        """Computed anew where anything but a lengthscale has changed."""
+        rest = np.delete(z, np.arange(len(z))[self.parameters.lengths]).tobytes()
+        if self._last is None or self._last[0] != rest:
+            self._last = (rest, self.subset.points(self.model))
+        return self._last[1]
+
+
+def _without_copies(points: Float[Tensor, "N S D"]) -> Float[Tensor, "N R D"]:
+    """One draw where all draws are the same, as they are if all ranges are switched off."""
+    first = points[:, :1]
+    gap = (points - first).abs().amax()
+    return first if gap <= SAME * first.std(0, correction=0).amax() else points
+
+
+def best_length(
+    landscape: Landscape, z: np.ndarray, max_steps: int = MAX_LENGTH_STEPS
+) -> tuple[np.ndarray, Scales]:
+    """The lengthscale uphill from here, in steps of a fifth, with all else as it is."""
+    best = z, landscape.at(z)
+    for step in (math.log(LENGTH_STEP), -math.log(LENGTH_STEP)):
+        moved = False
+        for _ in range(max_steps if landscape.parameters.num_lengths else 0):
+            other = best[0].copy()
+            other[landscape.parameters.lengths] += step
+            found = landscape.at(other)
+            if not found.evidence > best[1].evidence:
+                break
+            best, moved = (other, found), True
+        if moved:
+            break
+    return best
+
+
+def scan(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scales]:
+    """The best of common factors of all ranges, then of factors of each one in turn."""
+    parameters = landscape.parameters
+    upper = np.array([high for _, high in parameters.bounds])
+    best = best_length(landscape, z)
+    for factor in COMMON if parameters.num_widths else ():
+        other = best[0].copy()
+        other[parameters.widths] = z[parameters.widths] + math.log(factor)
+        best = _better(best, best_length(landscape, np.minimum(other, upper), 2))
+    for place in range(parameters.num_widths) if parameters.num_widths > 1 else ():
+        start = best[0]
+        for factor in SINGLE:
+            other = start.copy()
+            other[place] = min(start[place] + math.log(factor), upper[place])
+            if math.isfinite(other[place]):
+                best = _better(best, (other, landscape.at(other)))
+    return best_length(landscape, best[0])
+
+
+def fine_scan(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scales]:
+    """The best of closely spaced widths within an octave, where there is one range.
+
+    With few draws, and where transformed inputs are interpolated, the evidence has many small
+    optima. The widths that are tried do not depend on z, so starts that come near end alike.
+    """
+    parameters, best = landscape.parameters, (z, landscape.at(z))
+    step = math.log(2) / PER_OCTAVE
+    middle = round(z[0] / step) if parameters.num_widths == 1 else 0
+    places = range(middle - PER_OCTAVE, middle + PER_OCTAVE + 1)
+    for place in places if parameters.num_widths == 1 else ():
+        other = z.copy()
+        other[0] = min(place * step, parameters.bounds[0][1])
+        best = _better(best, best_length(landscape, other, 1))
+    return best
+
+
+def climb(
+    landscape: Landscape,
+    z: np.ndarray,
+    *,
+    max_steps: int,
+    on_step: Callable[[np.ndarray, Scales], None],
+) -> tuple[np.ndarray, Scales]:
+    """L-BFGS from here, within the bounds; the best place that was seen."""
+    size, best = landscape.size, (z, landscape.at(z))
+    if not len(z) or max_steps < 1:
+        return best
+    newest = best
+
+    def objective(place: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best, newest
+        scales, gradient = landscape.with_gradient(place)
+        newest = (place.copy(), scales)
+        best = _better(best, newest)
+        # a place without evidence is far below all others, so that a line search turns back
+        value = -scales.evidence / size if math.isfinite(scales.evidence) else 1e6
+        return value, -gradient / size
+
+    minimize(
+        objective,
+        z,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=landscape.parameters.bounds,
+        options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": _tolerance(best[1], size)},
+        callback=lambda _: on_step(*best),
+    )
+    return best
+
+
+def _tolerance(scales: Scales, size: int) -> float:
+    """`TOLERANCE` as SciPy wants it: relative to the evidence of a datum."""
+    return TOLERANCE / size / max(abs(scales.evidence) / size, 1.0)
+
+
+def _better(
+    first: tuple[np.ndarray, Scales], second: tuple[np.ndarray, Scales]
+) -> tuple[np.ndarray, Scales]:
+    return second if second[1].evidence > first[1].evidence else first
+
+
+def search_width(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scales]:
+    """The best k × ranges, k from 0 to 1½, each with the lengthscale that suits it.
+
+    k = 0 is the model without these invariances, so no orbit ends with less evidence than that.
+    """
+    widths, start = landscape.parameters.widths, z
+    upper = np.array([high for _, high in landscape.parameters.bounds])
+    best = best_length(landscape, z)
+    if not landscape.parameters.num_widths:
+        return best
+    for factor, last in ((LENGTH_STEP, 0.1), (1 / LENGTH_STEP, MAX_WIDER)):
+        k, moved = 1.0, False
+        while k != last:
+            k = min(k * factor, last) if factor > 1 else max(k * factor, last)
+            other = best[0].copy()
+            other[widths] = start[widths] + math.log(k)
+            found = best_length(landscape, np.minimum(other, upper), 1)
+            if not found[1].evidence > best[1].evidence:
+                break
+            best, moved = found, True
+        if moved:
+            break
+    off = best[0].copy()
+    off[widths] = math.log(NARROWEST)
+    return _better(best, best_length(landscape, off))
+
+
+def lost_without(landscape: Landscape, z: np.ndarray) -> np.ndarray:
+    """The evidence that is lost, in nats, if a range is switched off, for each range of z."""
+    whole, lost = landscape.at(z).evidence, []
+    for place in range(landscape.parameters.num_widths):
+        other = z.copy()
+        other[place] = math.log(NARROWEST)
+        lost.append(whole - landscape.at(other).evidence)
+    landscape.parameters.assign(z)
+    return np.array(lost)

@@ -1,0 +1,1 @@
+"""From a model and data to the posterior and its evidence."""

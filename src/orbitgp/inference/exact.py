@@ -1,0 +1,127 @@
+"""One factorisation of the covariance of all data: ratio, posterior, and evidence."""
+
+import copy
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.errors import NumericalError
+from orbitgp.exact_model import ExactInvariantGP
+from orbitgp.kernels import (
+    Kernel,
+    average_covariances_among,
+    average_variances,
+    scaled_kernel,
+)
+from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.orbit_model import OrbitModel
+from orbitgp.posterior.algebra import cholesky
+from orbitgp.posterior.exact import ExactPosterior, ExactSolution, solve_exactly
+from orbitgp.scales import Scales, scales_at
+
+STEP = 10**0.25
+MAX_STEPS = 24
+"""Of the ratio v/σ², uphill from where a search starts."""
+
+CHUNK = 512
+"""Inputs whose orbit points are computed at a time."""
+
+
+@torch.no_grad()
+def orbit_points(
+    model: OrbitModel, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"] | None
+) -> Float[Tensor, "N S D"]:
+    """φ(T_s x) for draws that all inputs share."""
+    return torch.cat([model.sample_orbit_at(part, noise).points for part in x.split(CHUNK)])
+
+
+@torch.no_grad()
+def evidence_at(
+    covariance: Float[Tensor, "N N"], targets: Float[Tensor, "N C"], ratio: float
+) -> Scales:
+    """The evidence for one r = v/σ², with the best σ²; −∞ where rounding leaves no factor."""
+    matrix = ratio * covariance
+    matrix.diagonal().add_(1)
+    try:
+        factor = cholesky(matrix, "the covariance of the data")
+    except NumericalError:
+        return Scales(ratio, 1.0, -math.inf)
+    half = torch.linalg.solve_triangular(factor, targets, upper=False)
+    volume = 2 * factor.diagonal().log().sum().item()
+    return scales_at(half.square().sum().item(), volume, (len(targets), targets.shape[1]), ratio)
+
+
+@torch.no_grad()
+def climbed_ratio(
+    covariance: Float[Tensor, "N N"],
+    targets: Float[Tensor, "N C"],
+    *,
+    start: float,
+    max_ratio: float,
+) -> Scales:
+    """The best ratio uphill from a start, and then at the vertex of the parabola around it."""
+    largest = max_ratio / covariance.diagonal().mean().item()
+    found: dict[int, Scales] = {}
+
+    def at(power: int) -> Scales:
+        if power not in found:
+            ratio = min(start * STEP**power, largest)
+            found[power] = evidence_at(covariance, targets, ratio)
+        return found[power]
+
+    best = 0
+    for way in (1, -1):
+        while abs(best + way) <= MAX_STEPS and at(best + way).evidence > at(best).evidence:
+            best += way
+    low, middle, high = (at(best + way).evidence for way in (-1, 0, 1))
+    bend = low - 2 * middle + high
+    if not math.isfinite(bend) or not bend < 0:
+        return at(best)
+    vertex = best + 0.5 * (low - high) / bend
+    ratio = min(start * STEP**vertex, largest)
+    refined = evidence_at(covariance, targets, ratio)
+    return max(at(best), refined, key=lambda scales: scales.evidence)
+
+
+@torch.no_grad()
+def exact_posterior(
+    model: OrbitModel,
+    x: Float[Tensor, "N *event"],
+    targets: Float[Tensor, "N C"],
+    noise: Float[Tensor, "1 S K"] | None,
+    scales: Scales,
+    covariance: Float[Tensor, "N N"],
+) -> tuple[ExactInvariantGP, ExactSolution]:
+    """The model with these scales, given all data; their covariance is known, and used up."""
+    points = orbit_points(model, x, noise)
+    kernel = scaled_kernel(model.kernel, scales.ratio * scales.noise)
+    likelihood = copy.deepcopy(model.likelihood)
+    assert isinstance(likelihood, Gaussian)
+    likelihood.assign_noise(torch.full_like(likelihood.noise.detach(), scales.noise))
+    # as files will have it: the factor that is left after parameters are rounded
+    first, scaled = (average_variances(k, points[:1]).item() for k in (model.kernel, kernel))
+    solution = solve_exactly(covariance.mul_(scaled / first), targets, likelihood.noise.item())
+    posterior = ExactPosterior.of(points, solution, noise)
+    parts = {"orbit": model.orbit, "feature_map": model.feature_map, "kernel": kernel}
+    parts |= {"projection": model.projection, "likelihood": likelihood}
+    return ExactInvariantGP(**parts, posterior=posterior), solution
+
+
+@torch.no_grad()
+def condition(
+    kernel: Kernel, points: Float[Tensor, "N S D"], targets: Float[Tensor, "N C"], noise: float
+) -> ExactSolution:
+    """The posterior and the evidence of the averages of g over these points."""
+    return solve_exactly(average_covariances_among(kernel, points), targets, noise)
+
+
+@torch.no_grad()
+def exact_evidence(model: ExactInvariantGP, x: Float[Tensor, "N *event"], y: Tensor) -> float:
+    """log p(y) of a fitted model, in nats, computed anew from the model and its data."""
+    likelihood = model.likelihood
+    assert isinstance(likelihood, Gaussian)
+    targets = likelihood.quadratic_bound(x, y).targets
+    points = orbit_points(model, x, model.posterior.noise)
+    return condition(model.kernel, points, targets, likelihood.noise.item()).evidence
