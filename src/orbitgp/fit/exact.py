@@ -65,7 +65,7 @@ MAX_REFINED = 10_000
 """Data up to which the search goes on with all of them."""
 
 NUM_EXAMINED = 1000
-"""Data that tell what a range is worth, and how much the evidence depends on the draws."""
+"""Data that tell how much the evidence depends on the draws, and whether intervals hold."""
 
 NUM_CHECKED = 64
 """Data that the orbit is tried on before anything else is done."""
@@ -74,7 +74,7 @@ NUM_DRAW_SETS = 4
 """Other sets of draws that tell the standard error of the evidence."""
 
 IDENTIFIED = 2.0
-"""Nats that a range must be worth."""
+"""Nats that a range must be worth, to the data of the last climb."""
 
 MIN_COVERED, FEWEST_COVERED = 0.8, 20
 """The part of left-out targets that intervals of 95 % must hold, and how many can tell."""
@@ -265,7 +265,8 @@ class ExactFit:
         """Mark the ranges whose evidence hardly changes when they are switched off."""
         if not self.parameters.num_widths:
             return
-        landscape = self._landscape(NUM_EXAMINED, self.plan.num_draws)
+        # with many draws: few of them cover several directions so badly that any seems too many
+        landscape = self._landscape(*LEVELS[-1][:2])
         worth = torch.from_numpy(lost_without(landscape, self.z)) >= IDENTIFIED
         for part in learned_ranges(self.problem.model.orbit):
             own, worth = worth.tensor_split([int(part.learned.sum())])
