@@ -54,14 +54,16 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     `orbit` is a name ("none", "affine", "rotation", "local", "affine+local", "mirror",
     "quarter-turns", "dihedral") or an orbit. Images come as (n, H, W), (n, C, H, W), or flat with
     `image_shape`. After `fit`: `orbit_.describe()`, `evidence_` ± `evidence_error_` in nats,
-    `evidence_curve_`, `classes_`, `n_iter_`. Deterministic for a given `random_state`.
+    `evidence_kind_` ("exact" or "bound"), `num_draws_`, `evidence_curve_`, `classes_`, `n_iter_`.
+    Deterministic for a given `random_state`.
 
     `likelihood` says how labels depend on f: "gaussian" (one-hot codes with noise), "softmax",
     "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian".
 
-    `budget_seconds` is roughly for the last solve, after the ranges are learned, and decides how
-    large the model is: its inducing variables, if `num_inducing` does not say, their orbit points,
-    and whether the mean has a variable for every datum, which makes fewer errors.
+    `budget_seconds` is roughly for the whole fit. Where it and the memory allow, inference is exact
+    (by default up to some 20,000 inputs, as planned). Otherwise, or with `num_inducing`, it decides
+    how large the model is: its inducing variables, their orbit points, and whether the mean has a
+    variable for every datum, which makes fewer errors.
 
     With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
     same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.

@@ -229,7 +229,7 @@ class ExactFit:
         ratio = landscape.at(self.z).ratio
         covariance = self._covariance(self.z)
         if size > NUM_SEARCHED and size <= MAX_REFINED:
-            ratio, covariance = self._narrow(ratio, covariance)
+            covariance = self._narrowed(ratio, covariance)
         limits = {"start": ratio, "max_ratio": self.problem.max_ratio}
         if size <= MAX_REFINED:
             scales = climbed_ratio(covariance, self.targets, **limits)
@@ -241,7 +241,7 @@ class ExactFit:
         data = self.problem.x, self.targets, noise
         return exact_posterior(self.problem.model, *data, scales, covariance)
 
-    def _narrow(self, ratio: float, covariance: Tensor) -> tuple[float, Tensor]:
+    def _narrowed(self, ratio: float, covariance: Tensor) -> Float[Tensor, "N N"]:
         """More data are worth narrower ranges, or a shorter lengthscale, than fewer are."""
         parameters = self.parameters
         moved = parameters.widths if parameters.num_widths else parameters.lengths
@@ -252,8 +252,8 @@ class ExactFit:
         found = evidence_at(narrower, self.targets, ratio)
         if found.evidence > best.evidence:
             self.z = other
-            return ratio, narrower
-        return ratio, covariance
+            return narrower
+        return covariance
 
     def _covariance(self, z: np.ndarray) -> Float[Tensor, "N N"]:
         self.parameters.assign(z)

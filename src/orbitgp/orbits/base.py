@@ -201,7 +201,7 @@ def balanced_uniforms(
     A Latin hypercube whose halves come from an orthogonal array (Tang 1993): in each coordinate
     every interval of length 1/S holds one point, and as far as S − 1 columns go, each pair of
     coordinates has as many points in each of its four quadrants. With few points in several
-    dimensions that is what counts. Where S is no multiple of 4 only the first holds.
+    dimensions that is what counts. Where S is no power of 2, only the first holds.
     """
     device = generator.device
     random = torch.rand(num_samples, size, generator=generator, device=device)

@@ -50,7 +50,7 @@ class Composition(Orbit):
     def shared_noise(
         self, num_samples: int, *, generator: torch.Generator
     ) -> Float[Tensor, "1 S K"]:
-        """Balanced over all coordinates of all parts; finite parts are drawn independently."""
+        """Balanced over all coordinates of all parts; points of finite parts may repeat."""
         noise = super().shared_noise(num_samples, generator=generator)
         start = 0
         for part in _parts(self):

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.gaussians import slices
+from orbitgp.hyperparameters.parameters import learned_ranges
 from orbitgp.kernels import RBF
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.ranges import UniformRange
@@ -29,7 +30,6 @@ from orbitgp.training.subsets import (
     axes_of,
     best_scales,
     is_dense,
-    learned_ranges,
     scales_of,
     spectrum,
     unit_covariance,

@@ -21,11 +21,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.features import Projection
+from orbitgp.hyperparameters.parameters import learned_ranges
 from orbitgp.kernels import RBF, Kernel
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 from orbitgp.model import InvariantGP
-from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.algebra import eigenvectors
 from orbitgp.posterior.inducing import average_covariance
 from orbitgp.training.passes import portion
@@ -203,9 +202,3 @@ def subset_sizes(num_data: int, *, dense: bool) -> tuple[int, int]:
 def is_dense(kernel: Kernel, num_data: int) -> bool:
     """Whether many orbit points of many data can be compared."""
     return isinstance(kernel, RBF) and kernel.coarse and num_data >= MANY_DATA
-
-
-def learned_ranges(orbit: Orbit) -> list[UniformRange]:
-    """Of all parts of an orbit, those with an end that is learned."""
-    parts = (part for part in orbit.modules() if isinstance(part, UniformRange))
-    return [part for part in parts if part.learned.any()]
