@@ -26,10 +26,11 @@ from torch import Tensor
 import orbitgp
 from benchmarks.timing import RESULTS, machine, write_result
 from orbitgp.data.stream import Batch, Stream
+from orbitgp.distributed.current import current_group
+from orbitgp.distributed.group import ALONE, Group
+from orbitgp.inference.passes import Examples, Streamed
 from orbitgp.kernels import covariance
-from orbitgp.training.current import current_group
-from orbitgp.training.group import ALONE, Group
-from orbitgp.training.passes import Examples, Streamed, pass_statistics
+from orbitgp.recipes import pass_statistics
 
 SIDE, CLASSES, BATCH = 28, 10, 500
 STANDARD = {"num_points": 1000, "num_samples": 8}

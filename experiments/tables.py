@@ -5,23 +5,49 @@ python -m experiments.tables
 Each stands between `<!-- NAME -->` and `<!-- end -->`; the text around them is left alone.
 """
 
+import itertools
 import json
+import math
 import re
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.order import IMAGE_DATA, IMAGE_FAMILIES, LEARNED, SERIES, SERIES_FAMILIES
 from experiments.record import RESULTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 
+FAMILIES = (*IMAGE_FAMILIES, "shift")
+MAX_SEEDS = 10
+
 Row = Sequence[object]
 
 
-def results(pattern: str) -> list[dict[str, Any]]:
-    """Recorded results by name, those of all seeds in order."""
-    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"{pattern}.json"))]
+class Results:
+    """Recorded results by name, and the commits that those which were read belong to."""
+
+    def __init__(self) -> None:
+        self.commits: dict[str, str] = {}
+
+    def __call__(self, pattern: str) -> list[dict[str, Any]]:
+        """Those of all seeds, in order."""
+        found = []
+        for path in sorted(RESULTS.glob(f"{pattern}.json")):
+            found.append(json.loads(path.read_text()))
+            commit, clean = found[-1].get("commit"), found[-1].get("clean", True)
+            self.commits[path.name] = f"{commit}{'' if clean else ' with changes'}"
+        return found
+
+    def check(self, name: str) -> None:
+        """Refuse a table whose rows belong to different versions of the code."""
+        if len(set(self.commits.values())) > 1:
+            rows = "\n".join(f"  {file}: {commit}" for file, commit in self.commits.items())
+            raise ValueError(
+                f"the table {name!r} would mix results of different commits; run all of its "
+                f"experiments at one commit, or remove the files of the others:\n{rows}"
+            )
 
 
 def table(head: Row, rows: Sequence[Row]) -> str:
@@ -44,7 +70,7 @@ def of(found: Sequence[dict[str, Any]], name: str, digits: int = 2) -> str:
     return spread([result[name] for result in found], digits)
 
 
-def mnist() -> str:
+def mnist(results: Results) -> str:
     """The paper's table, and beyond it."""
     paper = {"none": "2.15", "rotation": "2.08", "affine": "1.35", "local": "1.47"}
     rows = []
@@ -69,7 +95,7 @@ def mnist() -> str:
     return table(["features, orbit", *scores, "fit, min", "seeds"], rows)
 
 
-def few_labels() -> str:
+def few_labels(results: Results) -> str:
     """Test errors with few labels, beside others on the same draws."""
     others = {"cnn": "CNN", "cnn_augmented": "CNN, augmented by hand", "svgp": "SVGP", "svm": "SVM"}
     rows = []
@@ -81,62 +107,7 @@ def few_labels() -> str:
     return table(["images", "orbitgp", *others.values(), "draws"], rows)
 
 
-def hand_set() -> str:
-    """Learned ranges and five that were set by hand."""
-    rows = [
-        [name, row["test_error"], row["test_nll"], f"{row['elbo']:,.0f}"]
-        for result in results("mnist-hand-set-*")
-        for name, row in result["rows"].items()
-    ]
-    return table(["ranges", "error, %", "NLL", "ELBO"], rows)
-
-
-def tangent() -> str:
-    """Deformations as a warp and to first order."""
-    rows = []
-    for result in results("mnist-tangent-*"):
-        for name, row in result["rows"].items():
-            scores = [row["test_error"], row["test_nll"], f"{row['elbo']:,.0f}"]
-            rows.append([f"{result['num_data']:,}", name, *scores, row["microseconds_for_a_draw"]])
-    return table(["images", "deformation", "error, %", "NLL", "ELBO", "µs for a draw"], rows)
-
-
-def starts() -> str:
-    """Where stage one ends from each start."""
-    rows = []
-    for result in results("mnist-starts-*"):
-        for row in result["named"] + result["starts"]:
-            dropped = "yes" if row["dropped_by_screen"] else "no"
-            below = f"{100 * row['below_best']:.2f}"
-            rows.append([result["ends"], row["start"], row["lengthscale_factor"]])
-            rows[-1] += [f"{row['elbo']:,.0f}", below, dropped, row["recoveries"]]
-    head = ["ends", "start", "lengthscale ×", "ELBO", "below the best, %", "dropped by the screen"]
-    return table([*head, "recoveries"], rows)
-
-
-def gradient_noise() -> str:
-    """What orbit samples are worth in a gradient."""
-    rows = [
-        [result["features"], row["num_samples"], row["orbit_part"], row["times_the_least"]]
-        for result in results("mnist-gradient-noise-*")
-        for row in result["rows"]
-    ]
-    return table(["features", "S", "orbit noise, part of all", "variance × seconds"], rows)
-
-
-def growth() -> str:
-    """Test error as one size of a solve grows, the others as usual."""
-    symbols = {"num_points": "M", "num_samples": "S", "num_averaged": "J", "num_data": "N"}
-    rows = []
-    for result in results("mnist-growth-*"):
-        for name, symbol in symbols.items():
-            for point in result[name]:
-                scores = point["test_error"], f"{point['seconds']:.1f}"
-                rows.append([result["features"], symbol, f"{point[name]:,}", *scores])
-    return table(["features", "what grows", "to", "error, %", "s"], rows)
-
-
-def likelihoods() -> str:
+def likelihoods(results: Results) -> str:
     """Gaussian codes, Pólya-Gamma, softmax and broken sticks."""
     found = []
     for result in results("likelihoods-*"):
@@ -154,38 +125,67 @@ def likelihoods() -> str:
     return table(["data", "orbit", "likelihood", "error, %", "NLL", "ECE", "ELBO", "M", "s"], rows)
 
 
-def partial_rotation() -> str:
-    """Figure 3 of the paper in numbers."""
+def order(results: Results) -> str:
+    """Evidence and test NLL of every family, and whether the evidence points to the NLL."""
     rows = []
-    for angle in (90, 180):
-        for kind in ("", "-recognition"):
-            found = results(f"partial-rotation-{angle}-*[0-9]{kind}-[0-9]")
-            found = sorted(found, key=lambda result: result["start"])
-            label = "network" if kind else "carried"
-            runs = [(f"±{r['start']}°", f"±{r['learned_angle']}°", r) for r in found]
-            runs += [("no invariance", "–", r["without_invariance"]) for r in found[:1]]
-            for start, learned, result in runs:
-                errors = result["test_error"], result.get("test_error_of_inducing_variables", "–")
-                rows.append([f"±{angle}°", start, label, learned, *errors])
-                rows[-1] += [f"{result[name]:,.0f}" for name in ("elbo_of_points", "elbo")]
-    head = ["turned by", "start", "local parameters", "learned", "error, %", "of q(u), %"]
-    return table([*head, "ELBO of points", "ELBO"], rows)
+    for data in (*SERIES, *IMAGE_DATA):
+        for features in ("series", "pixels", "oriented"):
+            for seed in range(MAX_SEEDS):
+                found = results(f"order-{data}-{features}-*-{seed}")
+                if found:
+                    rows.append(_order_row(data, features, seed, found))
+    head = ["data", "features", "seed", *(f"{family}: nats, NLL" for family in FAMILIES)]
+    return table([*head, "most evidence, least NLL", "nested", "agrees"], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    function.__name__: function
-    for function in (
-        *(mnist, few_labels, hand_set, tangent, starts, gradient_noise),
-        *(growth, likelihoods, partial_rotation),
-    )
+def _order_row(data: str, features: str, seed: int, found: list[dict[str, Any]]) -> Row:
+    by_family = {result["family"]: result for result in found}
+    cells = []
+    for family in FAMILIES:
+        result = by_family.get(family)
+        value = result and f"{result['evidence']:,.0f} ± {result['evidence_error']:.0f}"
+        cells.append(f"{value}, {result['test_nll']:.3f}" if result else "–")
+    most = max(found, key=lambda result: result["evidence"])
+    least = min(found, key=lambda result: result["test_nll"])
+    names = f"{most['family']}, {least['family']}"
+    verdicts = (is_nested(by_family), agrees(most, least))
+    return [data, features, seed, *cells, names, *("yes" if good else "no" for good in verdicts)]
+
+
+def is_nested(found: dict[str, dict[str, Any]]) -> bool:
+    """Whether no learned family has less evidence than one it contains, by two errors."""
+    for chain in (LEARNED, SERIES_FAMILIES):
+        known = [found[family] for family in chain if family in found]
+        for smaller, larger in itertools.combinations(known, 2):
+            error = math.hypot(smaller["evidence_error"], larger["evidence_error"])
+            if larger["evidence"] < smaller["evidence"] - 2 * error:
+                return False
+    return True
+
+
+def agrees(most: dict[str, Any], least: dict[str, Any]) -> bool:
+    """Whether the most evidence has the least test NLL, within a standard error of it."""
+    return most["test_nll"] <= least["test_nll"] + least["test_nll_error"]
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    function.__name__: function for function in (order, mnist, few_labels, likelihoods)
 }
+
+
+def made(name: str) -> str:
+    """One table, of results that belong to one commit."""
+    results = Results()
+    text = TABLES[name](results)
+    results.check(name)
+    return text
 
 
 def filled(text: str) -> str:
     """The page with every table made anew."""
     return re.sub(
         r"<!-- (\w+) -->\n.*?<!-- end -->",
-        lambda match: f"<!-- {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->",
+        lambda match: f"<!-- {match[1]} -->\n{made(match[1])}\n<!-- end -->",
         text,
         flags=re.DOTALL,
     )

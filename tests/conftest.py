@@ -6,6 +6,13 @@ import jaxtyping
 import pytest
 import torch
 
+from orbitgp import TrainingSettings
+
+QUICK = TrainingSettings(
+    max_steps=4, scan_size=40, scan_draws=4, climb_size=40, climb_draws=4, search_size=60
+)
+"""Learning that takes a second, where a test is about something else."""
+
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 

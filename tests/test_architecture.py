@@ -19,9 +19,9 @@ LAYERS = [
     {"orbit_model", "scales"},
     {"model", "exact_model"},
     {"objective"},
+    {"callbacks", "distributed", "blueprints"},
     {"inference"},
     {"hyperparameters"},
-    {"blueprints", "training"},
     {"fit"},
     {"estimators", "recipes"},
     {"files", "scores"},
@@ -37,13 +37,13 @@ BORDERS = {
     "gpytorch": {"kernels.py"},
     "linear_operator": set(),
     "PIL": {"data/images.py"},
-    "mlflow": {"training/loggers.py"},
+    "mlflow": {"callbacks/loggers.py"},
     "pyarrow": {"data/parquet.py"},
     "safetensors": {"sealed.py", "values.py"},
     "sklearn": {f"estimators/{name}.py" for name in ("base", "classifier", "regressor")},
     "braceexpand": {"data/webdataset.py"},
     "webdataset": {"data/webdataset.py"},
-    "tqdm": {"training/callbacks.py"},
+    "tqdm": {"callbacks/base.py"},
     "matplotlib": set(),
     "ray": {"recipes.py"},
     "scipy": {"hyperparameters/learn.py"},
@@ -93,7 +93,7 @@ def test_third_parties_stay_behind_their_borders():
                 assert root in ALLOWED or root in sys.stdlib_module_names, f"{path} imports {name}"
             if name.startswith("torch.distributed"):
                 place = str(path.relative_to(PACKAGE))
-                assert place in ("training/distributed.py", "cli/processes.py"), place
+                assert place in ("distributed/process_group.py", "cli/processes.py"), place
 
 
 def test_no_global_randomness():

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse
 from torch import nn
 
-from orbitgp import Affine, InvariantGPClassifier, InvariantGPRegressor, Rotation, TrainingSettings
-from orbitgp.training.callbacks import Callback
+from orbitgp import Affine, InvariantGPClassifier, InvariantGPRegressor, Rotation
+from orbitgp.callbacks.base import Callback
+from tests.conftest import QUICK
 
-QUICK = TrainingSettings(max_steps=2, evaluate_every=2, refresh_every=2)
 N = 12
 
 

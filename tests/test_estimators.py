@@ -18,15 +18,15 @@ from orbitgp import (
     TrainingSettings,
     coordinate_swap,
 )
-
-QUICK = TrainingSettings(max_steps=20, fit_samples=4)
+from tests.conftest import QUICK
 
 CHECK = """
 import sys, warnings
 from sklearn.utils.estimator_checks import check_estimator
 import orbitgp
 warnings.simplefilter("ignore")
-settings = orbitgp.TrainingSettings(max_steps=int(sys.argv[2]))
+sizes = {} if sys.argv[2] == "16" else {"scan_draws": 4, "climb_size": 50, "climb_draws": 4}
+settings = orbitgp.TrainingSettings(max_steps=int(sys.argv[2]), **sizes)
 results = check_estimator(getattr(orbitgp, sys.argv[1])(settings=settings), on_fail=None)
 for result in results:
     if result["status"] not in ("passed", "skipped"):
@@ -37,7 +37,7 @@ print(len(results), "checks")
 
 @pytest.mark.parametrize("name", ["InvariantGPClassifier", "InvariantGPRegressor"])
 @pytest.mark.parametrize(
-    "max_steps", [10, pytest.param(TrainingSettings().max_steps, marks=pytest.mark.slow)]
+    "max_steps", [2, pytest.param(TrainingSettings().max_steps, marks=pytest.mark.slow)]
 )
 def test_scikit_learns_own_checks_pass(name, max_steps):
     """In a process of its own, without the type checks that slow tests down."""

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from experiments.record import RESULTS
-from orbitgp import InputError, InvariantGPClassifier, TrainingSettings, load, save
+from orbitgp import InputError, InvariantGPClassifier, load, save
 from orbitgp.estimators.classifier import AUTO
 from orbitgp.likelihoods.polya_gamma import PolyaGamma
 from orbitgp.likelihoods.softmax import Softmax
+from tests.conftest import QUICK
 from tests.test_estimators import bars
 
 pytestmark = pytest.mark.usefixtures("untyped")
-
-QUICK = TrainingSettings(max_steps=8)
 
 
 def three_kinds(num_data, seed=0):

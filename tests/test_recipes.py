@@ -3,10 +3,11 @@
 import pytest
 
 from orbitgp import InputError, mean_pairs, solve
-from orbitgp.training.group import ALONE
-from orbitgp.training.passes import Resident, chunk_statistics, pass_statistics
+from orbitgp.distributed.group import ALONE
+from orbitgp.inference.passes import Resident
+from orbitgp.recipes import chunk_statistics, pass_statistics
 from tests.conftest import assert_close
-from tests.training.ranks import NUM_DATA, model_and_data
+from tests.distributed.ranks import NUM_DATA, model_and_data
 
 DRAWS = {"num_samples": 4, "weigh": mean_pairs, "seed": 7}
 

@@ -1,5 +1,7 @@
 """docs/results.md says what the recorded results say."""
 
+import json
+
 import pytest
 
 from experiments import tables
@@ -23,6 +25,39 @@ def test_values_of_seeds_are_put_together():
 @pytest.mark.parametrize("name", ["mnist", "few_labels"])
 def test_tables_name_every_row_even_without_results(name, monkeypatch, tmp_path):
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    lines = tables.TABLES[name]().splitlines()
+    lines = tables.made(name).splitlines()
     assert len(lines) == {"mnist": 12, "few_labels": 6}[name]
     assert "–" in lines[-1]
+
+
+def order_result(family, evidence, nll, commit="a", **more):
+    return {
+        **{"data": "usps", "features": "pixels", "family": family, "seed": 0, "commit": commit},
+        **{"evidence": evidence, "evidence_error": 1.0, "test_nll": nll, "test_nll_error": 0.01},
+        **more,
+    }
+
+
+def test_results_of_different_commits_are_not_mixed(monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    for family, commit in (("none", "a"), ("affine", "a"), ("rotation", "b")):
+        result = order_result(family, 1.0, 0.1, commit)
+        (tmp_path / f"order-usps-pixels-{family}-0.json").write_text(json.dumps(result))
+    with pytest.raises(ValueError, match=r"(?s)different commits.*rotation-0\.json: b"):
+        tables.made("order")
+    (tmp_path / "order-usps-pixels-rotation-0.json").unlink()
+    assert "| usps | pixels | 0 |" in tables.made("order")
+    changed = order_result("affine", 1.0, 0.1, clean=False)
+    (tmp_path / "order-usps-pixels-affine-0.json").write_text(json.dumps(changed))
+    with pytest.raises(ValueError, match="with changes"):
+        tables.made("order")
+
+
+def test_the_order_is_judged_as_it_is_said():
+    none, rotation = order_result("none", 10.0, 0.3), order_result("rotation", 9.0, 0.2)
+    assert tables.is_nested({"none": none, "rotation": rotation})  # within two errors
+    assert not tables.is_nested({"none": none, "affine": order_result("affine", 5.0, 0.2)})
+    assert tables.is_nested({"none": none, "mirror": order_result("mirror", 5.0, 0.2)})
+    assert tables.agrees(rotation, rotation)
+    assert not tables.agrees(none, rotation)
+    assert tables.agrees(order_result("none", 1.0, 0.205), rotation)

@@ -7,7 +7,6 @@ import pytest
 from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 
 from orbitgp import FileError, InputError, InvariantGPClassifier, InvariantGPRegressor
-from orbitgp import TrainingSettings as Settings
 from orbitgp.scores import (
     calibration_error,
     classification_metrics,
@@ -17,8 +16,8 @@ from orbitgp.scores import (
     write_test,
 )
 from orbitgp.sealed import read_sealed, write_sealed
+from tests.conftest import QUICK
 
-QUICK = Settings(max_steps=4)
 NAMES = np.array(["<b>cat</b>", "dog", "eel"])
 
 pytestmark = pytest.mark.filterwarnings("ignore:nothing was learned")

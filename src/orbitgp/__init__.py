@@ -4,12 +4,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from orbitgp.callbacks.base import Callback, JsonlLog, ProgressBar
+    from orbitgp.callbacks.loggers import MLflowLog, TensorBoardLog
     from orbitgp.errors import FileError, InputError, NumericalError, OrbitGPError
     from orbitgp.estimators.classifier import InvariantGPClassifier
     from orbitgp.estimators.regressor import InvariantGPRegressor
     from orbitgp.exact_model import ExactInvariantGP
     from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
+    from orbitgp.fit.settings import TrainingSettings
+    from orbitgp.inference.updates import GradientUpdate, NaturalUpdate
     from orbitgp.kernels import RBF, InvariantKernel
     from orbitgp.likelihoods.base import Likelihood
     from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
@@ -37,10 +41,6 @@ if TYPE_CHECKING:
     from orbitgp.posterior.closed_form import solve
     from orbitgp.posterior.inducing import InducingPosterior
     from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
-    from orbitgp.training.callbacks import Callback, JsonlLog, ProgressBar
-    from orbitgp.training.loggers import MLflowLog, TensorBoardLog
-    from orbitgp.training.settings import TrainingSettings
-    from orbitgp.training.updates import GradientUpdate, NaturalUpdate
     from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
 
 __version__ = "0.1.0.dev0"
@@ -139,10 +139,10 @@ _HOMES = {
     "posterior.closed_form": ("solve",),
     "posterior.inducing": ("InducingPosterior",),
     "posterior.placement": ("greedy_points", "kmeans_points", "random_points"),
-    "training.callbacks": ("Callback", "JsonlLog", "ProgressBar"),
-    "training.loggers": ("MLflowLog", "TensorBoardLog"),
-    "training.settings": ("TrainingSettings",),
-    "training.updates": ("GradientUpdate", "NaturalUpdate"),
+    "callbacks.base": ("Callback", "JsonlLog", "ProgressBar"),
+    "callbacks.loggers": ("MLflowLog", "TensorBoardLog"),
+    "fit.settings": ("TrainingSettings",),
+    "inference.updates": ("GradientUpdate", "NaturalUpdate"),
     "values": ("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
 }
 

@@ -190,24 +190,22 @@ def _half_norms(points: Float[Tensor, "*N D"], scale: float) -> Float[Tensor, "*
 
 
 def average_gaussians(
-    x: Float[Tensor, "N S D"], z: Float[Tensor, "M J D"], w: Tensor, log_v: Tensor
+    x: Float[Tensor, "N S D"], z: Float[Tensor, "M J D"], w: Tensor
 ) -> Float[Tensor, "N M"]:
-    """mean_sj exp(log v − ½ |w ∘ (x_ns − z_mj)|²) in float64, without gradients.
+    """mean_sj exp(−½ |w ∘ (x_ns − z_mj)|²) in float64, without gradients.
 
-    With rows (wx, −½|wx|², 1) and (wz, 1, −½|wz|² + log v) one product gives all exponents.
+    With rows (wx, −½|wx|², 1) and (wz, 1, −½|wz|²) one product gives all exponents.
     """
-    left, right = _augmented(x, z, w, log_v)
+    left, right = _augmented(x, z, w)
     result = x.new_empty(len(x), len(z), dtype=torch.float64)
     for rows in slices(len(x), max(1, ROWS // x.shape[1])):
         result[rows] = _average_rows(left[:, rows], right)
     return result
 
 
-def average_gaussians_among(
-    x: Float[Tensor, "N S D"], w: Tensor, log_v: Tensor
-) -> Float[Tensor, "N N"]:
+def average_gaussians_among(x: Float[Tensor, "N S D"], w: Tensor) -> Float[Tensor, "N N"]:
     """The same of averages among themselves: half of the products."""
-    left, right = _augmented(x, x, w, log_v)
+    left, right = _augmented(x, x, w)
     result = x.new_zeros(len(x), len(x), dtype=torch.float64)
     for rows in slices(len(x), max(1, ROWS // x.shape[1])):
         result[rows, : rows.stop] = _average_rows(left[:, rows], right[:, : rows.stop])
@@ -217,7 +215,7 @@ def average_gaussians_among(
     return result
 
 
-def _augmented(x: Tensor, z: Tensor, w: Tensor, log_v: Tensor) -> tuple[Tensor, Tensor]:
+def _augmented(x: Tensor, z: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
     """Rows whose products are the exponents, as [S, N, D + 2] and [J, M, D + 2]."""
     # distances do not change under a shift, rounding does: keep the numbers near 0
     centre = z.mean((0, 1))
@@ -226,7 +224,7 @@ def _augmented(x: Tensor, z: Tensor, w: Tensor, log_v: Tensor) -> tuple[Tensor, 
     one = left.new_ones(())
     return (
         torch.cat([left, -left_norms, one.expand_as(left_norms)], 2),
-        torch.cat([right, one.expand_as(right_norms), log_v.reshape(()) - right_norms], 2),
+        torch.cat([right, one.expand_as(right_norms), -right_norms], 2),
     )
 
 
@@ -249,7 +247,7 @@ def _average_rows(
 
 
 def average_gaussian_gradients(
-    x: Float[Tensor, "N S D"], w: Tensor, log_v: Tensor, upstream: Float[Tensor, "N N"]
+    x: Float[Tensor, "N S D"], w: Tensor, upstream: Float[Tensor, "N N"]
 ) -> tuple[Float[Tensor, "N S D"], Tensor]:
     """Of Σ_nm G_nm K_nm with respect to x and to log w, for K of `average_gaussians_among`.
 
@@ -257,7 +255,7 @@ def average_gaussian_gradients(
     a column of ones beside wx makes the sums, and ∂/∂log w = Σ wx ∘ ∂/∂(wx).
     """
     (num_inputs, num_samples, size), options = x.shape, {"dtype": x.dtype, "device": x.device}
-    left, right = (part.transpose(0, 1).contiguous() for part in _augmented(x, x, w, log_v))
+    left, right = (part.transpose(0, 1).contiguous() for part in _augmented(x, x, w))
     points = torch.cat([left[..., :size], torch.ones(num_inputs, num_samples, 1, **options)], 2)
     weights, pulls = (upstream / num_samples**2).to(x), torch.zeros_like(points)
     block = max(1, ROWS // num_samples)

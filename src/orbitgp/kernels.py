@@ -62,7 +62,8 @@ def average_covariances(
 ) -> Float[Tensor, "N M"]:
     """mean_st k_g(x_ns, z_mt), in float64: covariances of averages of g, for any kernel."""
     if _is_plain(kernel):
-        return average_gaussians(left, right, *kernel.constants(left))
+        inverse, variance = kernel.constants(left)
+        return average_gaussians(left, right, inverse).mul_(variance)
     sums = left.new_zeros(len(left), len(right), dtype=torch.float64)
     for rows in slices(len(left), max(1, BLOCK // left.shape[1])):
         for points in right.unbind(1):
@@ -77,7 +78,8 @@ def average_covariances_among(
 ) -> Float[Tensor, "N N"]:
     """The same of averages among themselves; symmetric to the last bit."""
     if _is_plain(kernel):
-        return average_gaussians_among(points, *kernel.constants(points))
+        inverse, variance = kernel.constants(points)
+        return average_gaussians_among(points, inverse).mul_(variance)
     half = average_covariances(kernel, points, points).tril_()
     return half.add_(half.tril(-1).mT)
 
@@ -95,8 +97,8 @@ def average_gradients(
     """
     if _is_plain(kernel):
         with torch.no_grad():
-            constants = kernel.constants(points)
-            slopes, by_inverse = average_gaussian_gradients(points, *constants, upstream)
+            inverse, variance = kernel.constants(points)
+            slopes, by_inverse = average_gaussian_gradients(points, inverse, variance * upstream)
         with torch.enable_grad():
             log_inverse = -kernel.lengthscale.log().reshape(-1)
             by_inverse = by_inverse.reshape(-1).to(log_inverse)
@@ -247,10 +249,9 @@ class RBF(Kernel):
         points = (rounded(x) if self.coarse else x).expand(*batch, -1, -1)
         return gaussian_among(points, inverse, log_v)
 
-    def constants(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """1/ℓ, one or one for each feature, and log v, in the dtype of the points."""
-        inverse, log_v = self._constants(points.dtype)
-        return inverse.reshape(-1), log_v.reshape(())
+    def constants(self, points: Tensor) -> tuple[Tensor, float]:
+        """1/ℓ, one or one for each feature, in the dtype of the points; and v."""
+        return (1 / self.lengthscale).to(points.dtype).reshape(-1), self.variance.item()
 
     def _constants(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """1/ℓ and log v."""

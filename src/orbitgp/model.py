@@ -10,7 +10,12 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.features import Projection
-from orbitgp.kernels import Kernel, covariance_among
+from orbitgp.kernels import (
+    Kernel,
+    average_covariances,
+    average_variances,
+    covariance_among,
+)
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbit_model import OrbitModel, check_part
 from orbitgp.orbits.base import Orbit
@@ -18,6 +23,7 @@ from orbitgp.posterior.algebra import solve_rows, square_root
 from orbitgp.posterior.inducing import (
     InducingPosterior,
     average_covariance,
+    averaged,
     covariances,
     sums_with_u,
 )
@@ -72,8 +78,8 @@ class InvariantGP(OrbitModel):
     """The sparse variational model: f(x) = E_{x_a} g(φ(x_a)) with inducing variables of g.
 
     The inducing points live where the base kernel does, behind the feature map and, with a
-    `projection`, on some axes of it. With a `mean_basis`, predictions take their mean from it, and
-    only their variance from q(u), whose bound stays as it is.
+    `projection`, on some axes of it. With a `mean_basis` the posterior is decoupled: its mean is
+    that of the basis, its covariance that of q(u).
     """
 
     def __init__(
@@ -137,6 +143,8 @@ class InvariantGP(OrbitModel):
         factor: Float[Tensor, "M M"],
         alpha: Float[Tensor, "M C"],
     ) -> Prediction:
+        if sample.is_whole:
+            return self._predict_whole(sample.points, q, factor, alpha)
         # g, averaged over the group b of samples, has mean k_b·α and, with the average of all,
         # covariance h_b = mean k_g(x_s, x_t) − k_b·A k̄,  A = L⁻ᵀ (I − S̃) L⁻¹; means over b are f's
         basis = self.mean_basis
@@ -159,6 +167,23 @@ class InvariantGP(OrbitModel):
             mean_error=mean_error,
             variance_error=(2 * half_error).expand_as(mean),
         )
+
+    def _predict_whole(
+        self,
+        points: Float[Tensor, "N S D"],
+        q: WhitenedGaussian,
+        factor: Float[Tensor, "M M"],
+        alpha: Float[Tensor, "M C"],
+    ) -> Prediction:
+        """From all points of the orbits, which leave no Monte-Carlo error."""
+        inducing, basis = averaged(self.posterior.points).to(points), self.mean_basis
+        kuf = average_covariances(self.kernel, points, inducing)
+        whitened = solve_rows(factor, kuf)
+        left = average_variances(self.kernel, points) - whitened.square().sum(1)
+        retained = torch.stack([(whitened @ u).square().sum(1) for u in q.scale], 1)
+        mean = kuf @ alpha if basis is None else basis.mean(self.kernel, points)
+        # ≥ 0 but for rounding
+        return Prediction.exact(mean, (left.unsqueeze(1) + retained).clamp(min=0).expand_as(mean))
 
     @torch.no_grad()
     def predict_f_samples(

@@ -10,7 +10,7 @@ from torch import Tensor
 from orbitgp.errors import InputError
 from orbitgp.kernels import has_coarse_sums
 from orbitgp.model import InvariantGP, Weigh, unbiased_pairs
-from orbitgp.posterior.algebra import solve_rows, whiten_rows
+from orbitgp.posterior.algebra import whiten_rows
 from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
 from orbitgp.posterior.closed_form import statistics as batch_statistics
 from orbitgp.posterior.inducing import kl, moments
@@ -20,7 +20,6 @@ from orbitgp.values import (
     OrbitSample,
     QuadraticBound,
     SufficientStatistics,
-    WhitenedGaussian,
 )
 
 SUMS = 2
@@ -77,20 +76,6 @@ def pointwise_bound_at(
     kuu = model.posterior.prior_covariance(model.kernel)
     whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
     return _bound(model, x, y).expectation(moments(covariances, model.posterior.q, whitened))
-
-
-@torch.no_grad()
-def bounds_of(
-    stream: Iterable[tuple[OrbitCovariances, QuadraticBound]],
-    q: WhitenedGaussian,
-    prior_factor: Float[Tensor, "M M"],
-) -> Float[Tensor, "N"]:
-    """The bound at each point of a stream."""
-    values = []
-    for covariances, bound in stream:
-        whitened = solve_rows(prior_factor, covariances.groups.flatten(0, 1))
-        values.append(bound.expectation(moments(covariances, q, whitened)))
-    return torch.cat(values)
 
 
 def elbo_from_statistics(

@@ -1,6 +1,7 @@
 """What all models share: an orbit, a feature map, a base kernel and a likelihood."""
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
@@ -40,6 +41,11 @@ class OrbitModel(nn.Module):
         self.projection = projection
         self.kernel = kernel
         self.likelihood = likelihood
+
+    def parts(self, **others: nn.Module) -> dict[str, Any]:
+        """What a model is made of, with others in place of some, as keyword arguments."""
+        names = ("orbit", "kernel", "likelihood", "feature_map", "projection")
+        return {name: getattr(self, name) for name in names} | others
 
     def sample_orbit(
         self,

@@ -10,9 +10,6 @@ import torch
 FLOPS = 70e9
 """Operations a second of one thread in products of float32 matrices."""
 
-BFLOAT16_FLOPS = 400e9
-"""The same in bfloat16, where the processor has units for it."""
-
 FLOAT64_FLOPS = 50e9
 """The same in float64, or as much as a factorisation makes of it."""
 
@@ -33,16 +30,6 @@ def multiplies_bfloat16() -> bool:
 def processor_name() -> str:
     """As its maker calls it, if PyTorch can tell, or its architecture."""
     return str(_capabilities().get("cpu_name") or platform.machine())
-
-
-def kernel_flops() -> float:
-    """Operations a second of one thread in products of rounded points."""
-    return BFLOAT16_FLOPS if multiplies_bfloat16() else FLOPS
-
-
-def covariance_seconds(num_features: int) -> float:
-    """Of one thread for one covariance of rounded points: its product and its exponential."""
-    return 1 / ENTRIES + 2 * num_features / kernel_flops()
 
 
 def _capabilities() -> Mapping[str, Any]:

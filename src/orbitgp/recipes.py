@@ -9,12 +9,59 @@ Here it is for Ray, whose cluster (`ray.init`) is the caller's to start. The dra
 chunks, so the sum is that of one process, but for the order of its terms.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import torch
+
+from orbitgp.distributed.group import Group
 from orbitgp.errors import InputError
+from orbitgp.inference.passes import Chunk, Examples, check_coverage, chunk_generator
 from orbitgp.model import InvariantGP, Weigh
-from orbitgp.training.passes import Examples, check_coverage, chunk_statistics
+from orbitgp.objective import statistics, stream_covariances
+from orbitgp.posterior.closed_form import accumulate
 from orbitgp.values import SufficientStatistics
+
+
+@torch.no_grad()
+def chunk_statistics(
+    model: InvariantGP,
+    examples: Examples,
+    rank: int,
+    world_size: int,
+    *,
+    num_samples: int,
+    weigh: Weigh,
+    seed: int,
+) -> SufficientStatistics:
+    """(c, P, Q, κ, n) of the chunks of one process; zeros if it has none."""
+    chunks = examples.chunks(rank, world_size)
+    first = next(chunks, None)
+    if first is None:
+        draws = {"num_samples": num_samples, "generator": chunk_generator(seed, 0)}
+        return statistics(model, examples.x[:1], examples.y[:1], weigh=weigh, **draws) * 0.0
+    keyed = ((c.x, c.y, chunk_generator(seed, c.number)) for c in _chain(first, chunks))
+    return accumulate(stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh))
+
+
+@torch.no_grad()
+def pass_statistics(
+    model: InvariantGP,
+    examples: Examples,
+    *,
+    num_samples: int,
+    weigh: Weigh,
+    seed: int,
+    group: Group,
+) -> SufficientStatistics:
+    """(c, P, Q, κ, n) of all data; each example is counted once, by one of the processes."""
+    draws = {"num_samples": num_samples, "weigh": weigh, "seed": seed}
+    total = chunk_statistics(model, examples, group.rank, group.size, **draws)
+    count = torch.tensor(total.num_data, dtype=torch.float64)
+    group.add_(total.constant, total.linear, total.gram, total.variance, count)
+    check_coverage(count.item(), examples.num_data)
+    return replace(total, num_data=count.item())
 
 
 def ray_statistics(
@@ -46,6 +93,11 @@ def ray_statistics(
     total = ray.get(parts[0])
     check_coverage(total.num_data, examples.num_data)
     return total
+
+
+def _chain(first: Chunk, rest: Iterator[Chunk]) -> Iterator[Chunk]:
+    yield first
+    yield from rest
 
 
 def _of_shard(

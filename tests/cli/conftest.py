@@ -12,7 +12,10 @@ import pytest
 from tests.files.crash import bars
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("--settings.max_steps", "10", "--settings.evaluate_every", "5", "--num_inducing", "30")
+QUICK = (
+    *("--settings.max_steps", "4", "--settings.scan_draws", "4", "--settings.climb_draws", "4"),
+    *("--num_inducing", "30"),
+)
 
 
 def environment():
@@ -56,10 +59,12 @@ def fitted(tmp_path_factory, images):
     """A finished run by way of a configuration file, one of whose options is overridden."""
     folder = tmp_path_factory.mktemp("fitted")
     config = folder / "fit.yaml"
-    lines = ["orbit: affine", "num_inducing: 30", "seed: 7", "settings:", "  max_steps: 10"]
-    config.write_text("\n".join([f"data: {images}", *lines, "  evaluate_every: 1000", ""]))
+    lines = ["orbit: affine", "num_inducing: 30", "seed: 7", "settings:", "  max_steps: 4"]
+    config.write_text(
+        "\n".join([f"data: {images}", *lines, "  scan_draws: 4", "  climb_draws: 1000", ""])
+    )
     process = orbitgp(
-        *("fit", "--config", config, "--settings.evaluate_every", 5, "--seed", 1),
+        *("fit", "--config", config, "--settings.climb_draws", 4, "--seed", 1),
         *("--out", folder / "run", "--json"),
     )
     assert process.returncode == 0, process.stderr

@@ -7,12 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from orbitgp import InvariantGPRegressor, TrainingSettings, load
+from orbitgp import InvariantGPRegressor, load
 from orbitgp.cli import main, schemas
 from orbitgp.data.npz import read_npz
 from orbitgp.scores import read_test
 from tests.cli.conftest import orbitgp
 from tests.cli.schema import conforms
+from tests.conftest import QUICK
 
 
 def in_process(capsys, *arguments):
@@ -27,7 +28,7 @@ def regression(tmp_path_factory):
     folder = tmp_path_factory.mktemp("regression")
     x = np.random.default_rng(0).normal(size=(30, 2))
     y = np.stack([x.sum(1), x[:, 0]], 1)
-    settings = TrainingSettings(max_steps=5, evaluate_every=5, fit_samples=4)
+    settings = QUICK
     InvariantGPRegressor(settings=settings, run=folder / "run", random_state=0).fit(x, y)
     np.savez(folder / "data.npz", x=x, y=y)
     return folder / "run", folder / "data.npz"

@@ -19,8 +19,8 @@ from orbitgp.cli.fit import ORBITS, SETTINGS
 from orbitgp.cli.options import read_options
 from orbitgp.cli.task import decide
 from orbitgp.errors import FileError
+from orbitgp.fit.settings import TrainingSettings
 from orbitgp.orbits.names import NAMES
-from orbitgp.training.settings import TrainingSettings
 from tests.cli.conftest import QUICK, ROOT, environment, orbitgp
 from tests.cli.schema import conforms
 
@@ -35,7 +35,7 @@ def test_json_and_nothing_else(fitted, images):
     assert process.stdout.count("\n") == 1
     assert process.stderr == ""
     assert record["run"] == str(run)
-    assert (record["state"], record["task"], record["steps"]) == ("fitted", "classification", 10)
+    assert (record["state"], record["task"], record["steps"]) == ("fitted", "classification", 6)
     assert "3 distinct integers" in record["task_reason"]
     assert (record["num_data"], record["num_inducing"]) == (60, 30)
     assert record["classes"] == [0, 1, 2]
@@ -48,8 +48,8 @@ def test_what_is_on_the_line_overrides_the_file(fitted, images):
     run, _, _ = fitted
     kept = read_options(run)
     assert (kept.data, kept.orbit, kept.seed) == (str(images), "affine", 1)
-    assert (kept.settings.evaluate_every, kept.settings.max_steps) == (5, 10)
-    assert kept.settings.patience == TrainingSettings().patience
+    assert (kept.settings.climb_draws, kept.settings.max_steps) == (4, 4)
+    assert kept.settings.climb_size == TrainingSettings().climb_size
     names = {"settings.json", "log.jsonl", "checkpoint.safetensors", "model.safetensors"}
     assert {path.name for path in run.iterdir()} == names | {
         *("command.json", "examples.safetensors", "test.safetensors")
@@ -68,7 +68,7 @@ def test_killed_and_resumed_the_model_is_the_same(fitted, images, tmp_path):
     record = json.loads(unfinished.stdout)
     conforms(record, schemas.DescribeRecord)
     assert record["state"] == "unfinished"
-    assert record["progress"]["step"] == 5
+    assert record["progress"]["step"] == 6
     refused = orbitgp("predict", tmp_path / "run", "--data", images)
     assert refused.returncode == 3
     assert f"orbitgp resume {tmp_path / 'run'}" in refused.stderr
@@ -98,7 +98,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(images, tmp_path, monkeypatch, capsy
     record = json.loads(shown.out)
     conforms(record, schemas.FitRecord)
     assert "interrupted" in record["stopped"]
-    assert record["steps"] == 5
+    assert record["steps"] == 1
 
 
 def test_ctrl_c_twice_stops_at_once(images, tmp_path):
@@ -156,7 +156,7 @@ def test_a_person_sees_a_bar_and_a_summary(table, tmp_path):
     run = tmp_path / "run"
     code, seen = on_a_terminal("fit", "--data", table, "--target", "sum", "--out", run, *QUICK)
     assert code == 0, seen
-    for part in ("regression: the labels are floats", "evidence ", "10/10", "it/s"):
+    for part in ("regression: the labels are floats", "evidence ", "6/6", "it/s"):
         assert part in seen
     for part in ("no invariance", "nats", "(fitted, 40 inputs)", f"orbitgp report {run}"):
         assert part in seen

@@ -21,7 +21,7 @@ import torch
 from benchmarks.timing import RESULTS, machine
 from orbitgp import InvariantGPClassifier, TrainingSettings
 
-SETTINGS = TrainingSettings(max_steps=30, evaluate_every=5, fit_samples=4, patience=50)
+SETTINGS = TrainingSettings(max_steps=6, climb_size=50, climb_draws=8)
 
 
 def bars(num_data):

@@ -32,7 +32,7 @@ FORM = "InvariantGPClassifier"
 def corpus(folder):
     """Small model files, and what they hold."""
     images = np.random.default_rng(0).random((8, 4, 4))
-    settings = TrainingSettings(max_steps=2)
+    settings = TrainingSettings(max_steps=2, scan_draws=4, climb_draws=4)
     for name in ("affine", "mirror"):
         model = InvariantGPClassifier(name, settings=settings, random_state=0)
         save(model.fit(images, [0, 1] * 4), folder / name)

@@ -24,7 +24,6 @@ from orbitgp import (
     InvariantGPRegressor,
     OneHotGaussian,
     Orbit,
-    TrainingSettings,
     UniformRange,
     compose,
 )
@@ -33,9 +32,7 @@ from orbitgp.blueprints.orbits import orbit_config
 from orbitgp.features import Standardize
 from orbitgp.orbits.compose import Composition, FiniteComposition
 from orbitgp.sealed import read_sealed, write_sealed
-from tests.conftest import concrete
-
-QUICK = TrainingSettings(max_steps=10)
+from tests.conftest import QUICK, concrete
 
 ORBITS = [
     Affine(-0.2, 0.1),

@@ -14,15 +14,16 @@ import pytest
 import torch
 
 import orbitgp
-from orbitgp import FileError, InvariantGPClassifier, OrbitGPError, TrainingSettings
+from orbitgp import FileError, InvariantGPClassifier, OrbitGPError
+from orbitgp.callbacks.base import Callback
+from orbitgp.distributed.group import ALONE
 from orbitgp.estimators.task import Task
-from orbitgp.orbits.names import starting_orbits
+from orbitgp.fit.checkpoint import FORM, FileCheckpoint
+from orbitgp.fit.learning import Learning
+from orbitgp.inference.passes import Resident
+from orbitgp.orbits.names import starting_orbit
 from orbitgp.sealed import read_sealed, write_sealed
-from orbitgp.training.callbacks import Callback
-from orbitgp.training.checkpoint import FORM, FileCheckpoint
-from orbitgp.training.group import ALONE
-from orbitgp.training.passes import Resident
-from orbitgp.training.run import Run
+from tests.conftest import QUICK
 from tests.files.mutations import BYTES, respelled
 
 MUTATIONS, RESPELLED = 1000, 300
@@ -32,7 +33,7 @@ class Stop(Callback):
     """Ends a run in the middle, as a kill would."""
 
     def stepped(self, step):
-        if step == 15:
+        if step == 3:
             raise RuntimeError("stopped")
 
 
@@ -44,8 +45,7 @@ def bars(num_data):
 
 
 def classifier(**parameters):
-    settings = TrainingSettings(max_steps=20, evaluate_every=5, fit_samples=4)
-    return InvariantGPClassifier("affine", settings=settings, random_state=0, **parameters)
+    return InvariantGPClassifier("affine", settings=QUICK, random_state=0, **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,9 @@ def new_run():
     generator = torch.Generator().manual_seed(0)
     model = classifier()
     model.scale_ = 1.0
-    starts, x = starting_orbits("affine"), model._inputs(images)
-    task = Task(likelihood, num_outputs=2, variance=0.2, max_ratio=300.0, largest=12)
-    return model._run(starts, Resident(x, codes), task, generator, ALONE)
+    orbit, examples = starting_orbit("affine"), Resident(model._inputs(images), codes)
+    task = Task(likelihood, max_ratio=300.0, in_memory=True)
+    return model._learning(orbit, examples, task, generator, ALONE)[0]
 
 
 def load_model(path):
@@ -135,8 +135,8 @@ def test_spoilt_content_under_a_right_seal_is_refused_or_usable(kind, folder, tm
         if isinstance(result, InvariantGPClassifier):
             with contextlib.suppress(ValueError):  # of scikit-learn, for other inputs
                 outcome(result.predict_proba, images)
-        elif isinstance(result, Run) and result.training is not None:
-            outcome(result.training.advance, Callback())
+        elif isinstance(result, Learning):
+            outcome(result.landscape(8, 2).at, result.z)
     print(f"{kind}: {refused} of {RESPELLED} refused")
     assert refused > 0.4 * RESPELLED
 

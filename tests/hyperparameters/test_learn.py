@@ -43,7 +43,7 @@ def landscape(orbit, num_draws=4, max_ratio=300.0, data=None):
     if not isinstance(orbit, Identity):
         noise = orbit.shared_noise(num_draws, generator=torch.Generator().manual_seed(1))
     subset = Subset(x, targets, noise)
-    return Landscape(model, Parameters(orbit, model.kernel), subset, max_ratio)
+    return Landscape(model, Parameters(model), subset, max_ratio)
 
 
 @pytest.mark.parametrize("max_ratio", [300.0, 2.0])
@@ -102,8 +102,8 @@ def test_the_gradient_of_the_covariance_is_symmetric():
 
 def test_parameters_are_a_vector_and_back():
     orbit = Affine(-0.1, 0.2, learn_low=False, symmetric=False)
-    kernel = RBF(1.0, 2.0)
-    parameters = Parameters(orbit, kernel)
+    model = OrbitModel(orbit=orbit, kernel=RBF(1.0, 2.0), likelihood=Gaussian())
+    parameters = Parameters(model)
     z = parameters.vector()
     np.testing.assert_allclose(z, [math.log(0.2)] * 6 + [math.log(2.0)], rtol=1e-5)
     parameters.assign(z + 0.3)

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from orbitgp.callbacks.base import Evaluation
 from orbitgp.reports import charts
 from orbitgp.reports.course import evidence_chart, range_chart
 from orbitgp.reports.performance import (
@@ -25,7 +26,6 @@ from orbitgp.reports.words import (
     size,
     wilson,
 )
-from orbitgp.training.callbacks import Evaluation
 from tests.reports.pages import parse
 
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 import orbitgp
-from orbitgp import FileError, InvariantGPClassifier, InvariantGPRegressor, TrainingSettings
+from orbitgp import FileError, InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.reports import write_report
 from orbitgp.reports.history import read_history
 from orbitgp.scores import evaluate, write_test
+from tests.conftest import QUICK
 from tests.reports.pages import parse
 
-QUICK = TrainingSettings(max_steps=6, evaluate_every=2, fit_samples=4)
 SCRIPT = "<script>alert('x')</script>"
 
 pytestmark = pytest.mark.filterwarnings("ignore:nothing was learned")

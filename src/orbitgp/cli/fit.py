@@ -16,7 +16,7 @@ from orbitgp.cli.processes import Place, launched
 from orbitgp.cli.reading import DATA, read_labelled
 from orbitgp.cli.refusals import refusals
 from orbitgp.cli.schemas import FitRecord, ScoresPart
-from orbitgp.training.settings import TrainingSettings
+from orbitgp.fit.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from orbitgp.cli.task import Decision
@@ -28,16 +28,13 @@ ORBITS = (
 )
 
 SETTINGS = {
-    "max_steps": "steps of training, at most",
-    "batch_size": "inputs of a step",
-    "num_samples": "orbit samples of an input in a step; even",
-    "fit_size": "inputs that q(u) is solved on during training",
-    "fit_samples": "orbit samples of an input in such a solve",
-    "refresh_every": "steps from one solve to the next; each evaluation solves too",
-    "evaluate_every": "steps from one evaluation (and checkpoint) to the next",
-    "evaluation_size": "inputs that the bound is evaluated on",
-    "learning_rate": "largest step size of Adam",
-    "patience": "evaluations without progress before the step size is cut",
+    "max_steps": "steps of L-BFGS, at most",
+    "scan_size": "inputs that widths of ranges are first scanned on",
+    "scan_draws": "orbit draws of an input in the scan",
+    "climb_size": "inputs that hyperparameters are learned on; twice as many at the end",
+    "climb_draws": "orbit draws of an input in learning",
+    "search_size": "inputs that the width of the ranges is searched on",
+    "calibration_size": "inputs that class probabilities are calibrated on",
 }
 
 ARGUMENTS = (

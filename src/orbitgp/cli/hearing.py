@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
+from orbitgp.callbacks.base import Callback
 from orbitgp.cli.options import FitOptions, write_options
 from orbitgp.cli.output import Output
-from orbitgp.training.callbacks import Callback
-from orbitgp.training.loop import INTERRUPTED
+from orbitgp.fit.learning import INTERRUPTED
 
 
 class Hearing(Callback):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitgp.errors import FileError, InputError
-from orbitgp.training.settings import TrainingSettings
+from orbitgp.fit.settings import TrainingSettings
 
 COMMAND_FILE = "command.json"
 SCHEMA = "orbitgp.command/1"

@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from orbitgp.blueprints.checks import GIVEN
 from orbitgp.blueprints.model import fill, model_config, model_from
 from orbitgp.blueprints.orbits import orbit_from
+from orbitgp.callbacks.base import evaluations_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.parameters import parameters_of
 from orbitgp.exact_model import ExactInvariantGP
+from orbitgp.fit.settings import TrainingSettings
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
-from orbitgp.training.callbacks import evaluations_from
-from orbitgp.training.settings import TrainingSettings
 
 NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_", "num_draws_")
 ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_")

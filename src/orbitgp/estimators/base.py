@@ -1,8 +1,10 @@
 """What classifier and regressor share: inputs, runs, and prediction noise that is drawn once."""
 
+import functools
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +16,31 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from orbitgp.callbacks.base import Callback, ProgressBar, Several
+from orbitgp.distributed.current import current_group
+from orbitgp.distributed.group import Group
 from orbitgp.errors import InputError
 from orbitgp.estimators.archive import read_fitted
 from orbitgp.estimators.display import learned_html
 from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
-from orbitgp.estimators.sizes import STAGE_ONE_POINTS, affordable_sizes
 from orbitgp.estimators.task import Task, Whole
-from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.features import Standardize
-from orbitgp.fit.exact import ExactFit, Problem
-from orbitgp.fit.initial import exact_start
-from orbitgp.fit.plan import exact_plan
-from orbitgp.orbits.base import FiniteOrbit, Orbit
-from orbitgp.orbits.names import starting_orbits
-from orbitgp.training.callbacks import Callback, ProgressBar, Several
-from orbitgp.training.current import current_group
-from orbitgp.training.group import Group
-from orbitgp.training.passes import Examples, Resident, Streamed
-from orbitgp.training.run import Outcome, Plan, Run
-from orbitgp.training.settings import TrainingSettings
-from orbitgp.training.solving import default_memory
-from orbitgp.training.starts import initial_model, with_orbit
+from orbitgp.fit.exact import solve_exact
+from orbitgp.fit.inducing import solve_with_inducing
+from orbitgp.fit.initial import initial_model
+from orbitgp.fit.learning import Learning
+from orbitgp.fit.log_odds import solve_log_odds
+from orbitgp.fit.plan import Plan, Resources, exact_plan, inducing_plan, machine_memory
+from orbitgp.fit.problem import Problem, Sampling
+from orbitgp.fit.run import Outcome, run_fit
+from orbitgp.fit.settings import TrainingSettings
+from orbitgp.fit.solution import Inference
+from orbitgp.inference.passes import Examples, Resident, Streamed
+from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.names import starting_orbit
 from orbitgp.values import OrbitSample, Prediction
 
-PREDICTION_SAMPLES = 32
-LARGEST_ENUMERATED = 64
 PREDICTION_BATCH = 256
-SOLVE_SHARE = 0.2
-"""Of the budget, for the last solve of approximate inference."""
 
 
 @torch.no_grad()
@@ -127,7 +126,7 @@ class InvariantGPEstimator(BaseEstimator):
         """
         self._check_parameters()
         # what cannot be used is refused before a folder is made for it
-        starts = starting_orbits(self.orbit)
+        orbit = starting_orbit(self.orbit)
         examples = self._examples(X, y, whole)
         group = current_group()
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
@@ -142,9 +141,8 @@ class InvariantGPEstimator(BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         told = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(told if group.rank == 0 else ())
-        run = self._run(starts, examples, task, generator, group)
-        outcome = run.finish(callback, folder.checkpoint)
-        self._take(outcome, generator)
+        learning, inference = self._learning(orbit, examples, task, generator, group)
+        self._take(run_fit(learning, inference, callback, folder.checkpoint))
         folder.finish(self, examples.x, y, raw)
 
     def _examples(self, X: np.ndarray, y: Tensor, whole: Whole | None) -> Examples:
@@ -160,65 +158,49 @@ class InvariantGPEstimator(BaseEstimator):
             (x, y),
         )
 
-    def _run(
+    def _learning(
         self,
-        starts: Sequence[Orbit],
+        orbit: Orbit,
         examples: Examples,
         task: Task,
         generator: torch.Generator,
         group: Group,
-    ) -> Run | ExactFit:
-        """The run that these data and parameters ask for, at its beginning."""
+    ) -> tuple[Learning, Inference]:
+        """What is to be learned, and the kind of inference that the budget affords."""
         x = examples.x
         features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
-        orbit, others = starts[0], starts[1:]
-        simple = task.final is None and self.num_inducing is None and group.size == 1
-        if simple and isinstance(examples, Resident):
-            plan = exact_plan(
-                orbit,
-                num_data=len(x),
-                num_features=_num_features(features, x),
-                seconds=float(self.budget_seconds),
-                memory=2 * default_memory(),
-            )
-            if plan is not None:
-                model = exact_start(orbit, task.likelihood, x, features, generator=generator)
-                problem = Problem(model, x, examples.y, task.max_ratio)
-                settings = self.settings or TrainingSettings()
-                return ExactFit(problem, plan, settings, generator=generator)
-        first = initial_model(
-            orbit,
-            task.likelihood,
-            x,
-            num_outputs=task.num_outputs,
-            num_points=min(STAGE_ONE_POINTS, len(x) if orbit.size == 1 else 2 * len(x)),
-            feature_map=features,
-            variance=task.variance,
-            generator=generator,
-        )
-        models = [first, *(with_orbit(first, other) for other in others)]
-        # threads and memory may differ from one machine to the next: the first process decides
-        num_points, num_averaged, mean_samples = group.from_first(
-            lambda: affordable_sizes(
-                models[0],
-                task,
-                num_data=examples.num_data,
-                num_resident=len(x),
-                num_processes=group.size,
-                seconds=SOLVE_SHARE * float(self.budget_seconds),
-                num_inducing=None if self.num_inducing is None else int(self.num_inducing),
-            )
-        )
-        return Run(
-            models,
-            examples,
-            settings=self.settings or TrainingSettings(),
-            plan=Plan(num_points, num_averaged, task.max_ratio, task.final, mean_samples),
-            generator=generator,
-            group=group,
-        )
+        plan, inference = self._plan(orbit, examples, task, _num_features(features, x), group)
+        model = initial_model(orbit, task.likelihood, x, features, generator=generator)
+        problem = Problem(model, examples, task.max_ratio, group)
+        sampling = Sampling(problem, plan.enumerated, generator)
+        return Learning(problem, sampling, self.settings or TrainingSettings(), plan), inference
 
-    def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
+    def _plan(
+        self, orbit: Orbit, examples: Examples, task: Task, num_features: int, group: Group
+    ) -> tuple[Plan, Inference]:
+        resources = Resources(float(self.budget_seconds), machine_memory(group.size), group.size)
+        sizes = {"num_features": num_features, "resources": resources}
+        resident = len(examples.x)
+        if task.final is None and self.num_inducing is None and task.in_memory and group.size == 1:
+            plan = exact_plan(orbit, num_data=resident, **sizes)
+            if plan is not None:
+                return plan, solve_exact
+        bound = inducing_plan(
+            orbit,
+            num_data=examples.num_data,
+            num_resident=resident,
+            num_inducing=None if self.num_inducing is None else int(self.num_inducing),
+            num_grams=task.num_grams,
+            full_mean=task.final is None and task.in_memory,
+            **sizes,
+        )
+        # threads and memory may differ from one machine to the next: the first process decides
+        bound = replace(bound, num_points=group.from_first(lambda: bound.num_points))
+        if task.final is not None:
+            return bound, functools.partial(solve_log_odds, task.final)
+        return bound, solve_with_inducing
+
+    def _take(self, outcome: Outcome) -> None:
         self.model_ = outcome.model
         self.orbit_ = outcome.model.orbit
         self.evidence_kind_ = outcome.kind
@@ -228,11 +210,7 @@ class InvariantGPEstimator(BaseEstimator):
         self.n_iter_ = outcome.num_steps
         self.stopped_ = outcome.stopped
         self.num_draws_ = outcome.num_draws
-        self.prediction_noise_: Tensor | None = (
-            outcome.model.posterior.noise
-            if isinstance(outcome.model, ExactInvariantGP)
-            else self._prediction_noise(generator)
-        )
+        self.prediction_noise_: Tensor | None = outcome.noise
 
     def _check_parameters(self) -> None:
         """Refuse what no run could use before any work is done."""
@@ -264,13 +242,6 @@ class InvariantGPEstimator(BaseEstimator):
             if not is_right:
                 raise InputError(f"{name} must be {expected}; got {getattr(self, name)!r:.80}")
 
-    def _prediction_noise(self, generator: torch.Generator) -> Tensor | None:
-        """Drawn once, so that a prediction depends on its own input alone; none if enumerated."""
-        if isinstance(self.orbit_, FiniteOrbit) and self.orbit_.size <= LARGEST_ENUMERATED:
-            return None
-        draws = {"generator": generator, "group_size": PREDICTION_SAMPLES}
-        return self.orbit_.noise(1, PREDICTION_SAMPLES, **draws)
-
     def _predict(self, X: Any) -> Prediction:
         check_is_fitted(self)
         check_dense(X)
@@ -280,7 +251,9 @@ class InvariantGPEstimator(BaseEstimator):
     def _samples(self, x: Tensor) -> Iterator[OrbitSample]:
         for batch in x.split(PREDICTION_BATCH):
             with torch.no_grad():
-                yield self.model_.sample_orbit_at(batch, self.prediction_noise_)
+                sample = self.model_.sample_orbit_at(batch, self.prediction_noise_)
+            # the draws that all inputs share are the whole orbit of the fitted model
+            yield replace(sample, orbit_size=sample.num_samples)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and under it what was learned."""

@@ -12,28 +12,23 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
+from orbitgp.callbacks.base import Callback
 from orbitgp.data.recognise import stream_of
+from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator, check_dense
 from orbitgp.estimators.survey import flat_labels, survey
 from orbitgp.estimators.task import Task, Whole
+from orbitgp.fit.settings import TrainingSettings
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.orbits.base import Orbit
-from orbitgp.training.callbacks import Callback
-from orbitgp.training.current import current_group
-from orbitgp.training.settings import TrainingSettings
-from orbitgp.training.whole_mean import ODDS_ROUNDS, USUAL_ROUNDS
 
 MAX_RATIO = 300.0
 """Of the kernel's variance to the noise: codes have no noise, so the evidence would take it to 0,
 where every wrong label would have to be explained."""
-
-
-FEW_DATA = 1000
-"""Up to so many, each has an inducing variable; of more data, at most half."""
 
 AUTO = "gaussian"
 """What likelihood="auto" stands for: codes, whose evidence and solve are exact.
@@ -62,8 +57,8 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
 
     `budget_seconds` is roughly for the whole fit. Where it and the memory allow, inference is exact
     (by default up to some 20,000 inputs, as planned). Otherwise, or with `num_inducing`, it decides
-    how large the model is: its inducing variables, their orbit points, and whether the mean has a
-    variable for every datum, which makes fewer errors.
+    how many inducing variables there are, and whether the mean has one for every datum, which makes
+    fewer errors. A `feature_map` is used as it is: its weights are not learned.
 
     With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
     same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.
@@ -141,31 +136,26 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             raise InputError(
                 f"a classifier needs at least 2 classes; got 1 class, {self.classes_[0]!r}"
             )
-        # with as many inducing variables as data the bound is exact for a model without invariance
-        # and not for one with: the evidence would say more of M than of the orbit
-        num_data = len(X) if whole is None else whole.num_data
-        largest = min(num_data, max(FEW_DATA, num_data // 2))
-        self._fit(X, y, self._codes(y), self._task(num_classes, largest, whole), whole)
+        self._fit(X, y, self._codes(y), self._task(num_classes, whole), whole)
         return self
 
-    def _task(self, num_classes: int, largest: int, whole: Whole | None) -> Task:
+    def _task(self, num_classes: int, whole: Whole | None) -> Task:
         """The likelihood that was asked for, and the sizes that suit it."""
         kind = self.likelihood
         if kind not in LIKELIHOODS:
             raise InputError(f"likelihood must be one of {', '.join(LIKELIHOODS)}; got {kind!r}")
         if kind == "auto":
             kind = AUTO
-        codes = Task(OneHotGaussian(num_classes, noise=0.05), num_classes, 0.2, MAX_RATIO, largest)
+        codes = Task(OneHotGaussian(num_classes, noise=0.05), MAX_RATIO, whole is None)
         if kind == "gaussian":
-            # a stream is never held, even where its sample is all of it
-            return replace(codes, mean_rounds=USUAL_ROUNDS if whole is None else 0)
+            return codes
         if whole is not None:
             raise InputError(
                 f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
             )
         final = local_likelihood(kind, num_classes)
-        num_grams = 1.0 if isinstance(final, Softmax) else ROUNDS * final.num_outputs
-        return replace(codes, final=final, num_grams=num_grams, mean_rounds=ODDS_ROUNDS)
+        num_grams = 2.0 if final.has_constant_precision else ROUNDS * final.num_outputs
+        return replace(codes, final=final, num_grams=num_grams)
 
     def _codes(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from orbitgp.callbacks.base import Callback, JsonlLog
+from orbitgp.distributed.group import ALONE, Group
 from orbitgp.errors import FileError, InputError
 from orbitgp.estimators.archive import write_fitted
 from orbitgp.estimators.parameters import parameters_of
+from orbitgp.fit.checkpoint import Checkpoint, FileCheckpoint
 from orbitgp.sealed import MALFORMED, read_bytes, read_sealed, write_atomically, write_sealed
-from orbitgp.training.callbacks import Callback, JsonlLog
-from orbitgp.training.checkpoint import Checkpoint, FileCheckpoint
-from orbitgp.training.group import ALONE, Group
 
 VERSION = 1
 EXAMPLES = "orbitgp examples"

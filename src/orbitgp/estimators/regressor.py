@@ -11,13 +11,13 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from orbitgp.data.recognise import stream_of
+from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator, check_dense
 from orbitgp.estimators.survey import survey
 from orbitgp.estimators.task import Task, Whole
+from orbitgp.fit.run import Outcome
 from orbitgp.likelihoods.gaussian import Gaussian
-from orbitgp.training.current import current_group
-from orbitgp.training.run import Outcome
 
 
 class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
@@ -74,7 +74,7 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         self.flat_target_ = np.ndim(y) == 1
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        task = Task(Gaussian(noise=0.1), targets.shape[1], 1.0, math.inf, self.num_data_)
+        task = Task(Gaussian(noise=0.1), math.inf, whole is None)
         self._fit(X, targets, self._standard(y), task, whole)
         return self
 
@@ -83,8 +83,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         return torch.from_numpy((targets - self.target_mean_) / self.target_scale_)
 
-    def _take(self, outcome: Outcome, generator: torch.Generator) -> None:
-        super()._take(outcome, generator)
+    def _take(self, outcome: Outcome) -> None:
+        super()._take(outcome)
         # p(y) dy = p(t) dt for t = (y − mean) / scale
         shift = self.num_data_ * float(np.log(self.target_scale_).sum())
         self.evidence_ -= shift

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from orbitgp.data.stream import Batch, Stream
+from orbitgp.distributed.group import Group
 from orbitgp.errors import InputError
-from orbitgp.training.group import Group
-from orbitgp.training.passes import chunk_generator
+from orbitgp.inference.passes import chunk_generator
 
 SAMPLE_SIZE = 20_000
 """Examples that are kept in memory, to learn scales and ranges from."""

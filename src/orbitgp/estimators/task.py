@@ -15,20 +15,17 @@ from orbitgp.likelihoods.local import LocalLikelihood
 class Task:
     """How targets are modelled.
 
-    `max_ratio` bounds the kernel's variance over the noise, `largest` is the M beyond which more
-    would do harm, and `num_grams` the passes of N M² operations that the last solve takes. With
-    `final`, ranges are learned with `likelihood`, and the last solve is for `final`. A mean
-    with a variable for every datum takes `mean_rounds`; 0 if none is wanted.
+    `max_ratio` bounds the mean of the kernel's variance over the noise, and `num_grams` counts the
+    passes of N M² operations that the last solve takes. With `final`, hyperparameters are learned
+    with `likelihood`, and the last solve is for `final`. A stream is not `in_memory`, even where
+    its sample is all of it.
     """
 
     likelihood: Likelihood
-    num_outputs: int
-    variance: float
     max_ratio: float
-    largest: int
+    in_memory: bool
     num_grams: float = 1.0
     final: LocalLikelihood | None = None
-    mean_rounds: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import copy
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from orbitgp.features import Projection
@@ -11,7 +12,6 @@ from orbitgp.kernels import RBF
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
-from orbitgp.training.starts import typical_distance
 
 NUM_PROJECTED = 4000
 """Inputs that tell along which axes features vary."""
@@ -21,7 +21,7 @@ LEFT_OUT = 0.01
 
 
 @torch.no_grad()
-def exact_start(
+def initial_model(
     orbit: Orbit,
     likelihood: Likelihood,
     x: Tensor,
@@ -47,3 +47,10 @@ def exact_start(
         feature_map=feature_map,
         projection=projection,
     )
+
+
+def typical_distance(points: Float[Tensor, "M D"]) -> float:
+    """The median distance between points, or 1 where they all coincide."""
+    distances = torch.pdist(points[:500].double())
+    positive = distances[distances > 0]
+    return positive.median().item() if len(positive) else 1.0

@@ -21,7 +21,7 @@ from orbitgp.hyperparameters.subset_evidence import (
     best_scales,
     scales_with_gradient,
 )
-from orbitgp.inference.exact import climbed_ratio
+from orbitgp.inference.exact import climbed_ratio, evidence_at
 from orbitgp.kernels import average_covariances_among, average_gradients
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.scales import Scales
@@ -32,6 +32,12 @@ COMMON = tuple(2.0**k for k in (*range(-8, 0), *range(1, 9)))
 SINGLE = (0.5, 2.0, 4.0, 8.0, 16.0, math.inf)
 """Factors of one range; ∞ stands for its limit. Gradients find the way down, but not up: they are
 proportional to the square of a narrow range."""
+
+ALONE = (0.5, 2.0, 8.0, math.inf)
+"""Factors of a range, as it was at the start, that is tried beside those that were chosen."""
+
+WORTHWHILE = 1.0
+"""Nats that one more range must add, to the few data of a scan."""
 
 LENGTH_STEP = 0.8
 MAX_LENGTH_STEPS = 12
@@ -84,7 +90,8 @@ class Landscape:
         among, targets = average_covariances_among(self.model.kernel, points), self.subset.targets
         if self.size <= MAX_SPECTRUM:
             return best_scales(among, targets, self.max_ratio)
-        found = climbed_ratio(among, targets, start=self.ratio, max_ratio=self.max_ratio)
+        largest = self.max_ratio / among.diagonal().mean().item()
+        found = climbed_ratio(lambda r: evidence_at(among, targets, r), self.ratio, largest)
         self.ratio = found.ratio
         return found
 
@@ -136,22 +143,65 @@ def best_length(
 
 
 def scan(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scales]:
+    """The better of all ranges together and of one range after the other."""
+    start = best_length(landscape, z)
+    if not landscape.parameters.num_widths:
+        return start
+    best = _scan_together(landscape, z, start)
+    if landscape.parameters.num_widths > 1:
+        best = _better(best, _scan_one_by_one(landscape, z, start))
+    return best_length(landscape, best[0])
+
+
+def _scan_together(
+    landscape: Landscape, z: np.ndarray, start: tuple[np.ndarray, Scales]
+) -> tuple[np.ndarray, Scales]:
     """The best of common factors of all ranges, then of factors of each one in turn."""
-    parameters = landscape.parameters
-    upper = np.array([high for _, high in parameters.bounds])
-    best = best_length(landscape, z)
-    for factor in COMMON if parameters.num_widths else ():
+    parameters, best = landscape.parameters, start
+    upper = _upper(parameters)
+    for factor in COMMON:
         other = best[0].copy()
         other[parameters.widths] = z[parameters.widths] + math.log(factor)
         best = _better(best, best_length(landscape, np.minimum(other, upper), 2))
     for place in range(parameters.num_widths) if parameters.num_widths > 1 else ():
-        start = best[0]
+        start = best
         for factor in SINGLE:
-            other = start.copy()
-            other[place] = min(start[place] + math.log(factor), upper[place])
+            other = start[0].copy()
+            other[place] = min(start[0][place] + math.log(factor), upper[place])
             if math.isfinite(other[place]):
                 best = _better(best, (other, landscape.at(other)))
-    return best_length(landscape, best[0])
+    return best
+
+
+def _scan_one_by_one(
+    landscape: Landscape, z: np.ndarray, start: tuple[np.ndarray, Scales]
+) -> tuple[np.ndarray, Scales]:
+    """From no transformation, again and again the one that adds most evidence, while any does.
+
+    An orbit contains those with fewer transformations: it must not end below any of them.
+    """
+    parameters, upper = landscape.parameters, _upper(landscape.parameters)
+    off = start[0].copy()
+    off[parameters.widths] = math.log(NARROWEST)
+    best, left = best_length(landscape, off), set(range(parameters.num_widths))
+    while left:
+        trials = []
+        for place in left:
+            for factor in ALONE:
+                other = best[0].copy()
+                other[place] = min(z[place] + math.log(factor), upper[place])
+                if math.isfinite(other[place]):
+                    trials.append((place, (other, landscape.at(other))))
+        place, found = max(trials, key=lambda trial: trial[1][1].evidence)
+        if found[1].evidence <= best[1].evidence + WORTHWHILE:
+            break
+        best = best_length(landscape, found[0], 2)
+        left.remove(place)
+    return best
+
+
+def _upper(parameters: Parameters) -> np.ndarray:
+    return np.array([high for _, high in parameters.bounds])
 
 
 def fine_scan(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scales]:
@@ -174,12 +224,15 @@ def fine_scan(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scales]:
 def climb(
     landscape: Landscape,
     z: np.ndarray,
+    known: np.ndarray | None = None,
     *,
     max_steps: int,
     on_step: Callable[[np.ndarray, Scales], None],
 ) -> tuple[np.ndarray, Scales]:
-    """L-BFGS from here, within the bounds; the best place that was seen."""
-    size, best = landscape.size, (z, landscape.at(z))
+    """L-BFGS from here, within the bounds; the best place that was seen, or one that was known."""
+    places = [z] if known is None else [z, known]
+    trials = [(place, landscape.at(place)) for place in places]
+    size, best = landscape.size, max(trials, key=lambda trial: trial[1].evidence)
     if not len(z) or max_steps < 1:
         return best
     newest = best

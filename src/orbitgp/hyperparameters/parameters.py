@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from orbitgp.kernels import Kernel
+from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import UniformRange
 
@@ -37,7 +38,8 @@ class _Part:
 class Parameters:
     """z ∈ R^P, its bounds, and which of its entries are widths of ranges or lengthscales."""
 
-    def __init__(self, orbit: Orbit, kernel: Kernel) -> None:
+    def __init__(self, model: OrbitModel) -> None:
+        orbit, kernel = model.orbit, model.kernel
         ranges = learned_ranges(orbit)
         self._parts = [_range_part(part) for part in ranges]
         widths = [int(part.chosen.sum()) for part in self._parts]
@@ -94,6 +96,16 @@ class Parameters:
         for parameter in self._others:
             own, rest = rest.tensor_split([parameter.numel()])
             parameter.copy_(own.view_as(parameter))
+
+    def lifted(self, z: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """z with no range narrower than half of where it started.
+
+        Gradients are proportional to the square of a narrow range, so one that is switched off
+        would stay so.
+        """
+        other = z.copy()
+        other[self.widths] = np.maximum(z, start + math.log(0.5))[self.widths]
+        return other
 
     def gradient(self, of_raw: Sequence[Tensor]) -> np.ndarray:
         """∂/∂z from the gradients with respect to `raw`."""

@@ -1,7 +1,9 @@
 """One factorisation of the covariance of all data: ratio, posterior, and evidence."""
 
 import copy
+import functools
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -11,8 +13,8 @@ from orbitgp.errors import NumericalError
 from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.kernels import (
     Kernel,
+    average_covariances,
     average_covariances_among,
-    average_variances,
     scaled_kernel,
 )
 from orbitgp.likelihoods.gaussian import Gaussian
@@ -53,23 +55,14 @@ def evidence_at(
     return scales_at(half.square().sum().item(), volume, (len(targets), targets.shape[1]), ratio)
 
 
-@torch.no_grad()
 def climbed_ratio(
-    covariance: Float[Tensor, "N N"],
-    targets: Float[Tensor, "N C"],
-    *,
-    start: float,
-    max_ratio: float,
+    scales_at_ratio: Callable[[float], Scales], start: float, largest: float
 ) -> Scales:
     """The best ratio uphill from a start, and then at the vertex of the parabola around it."""
-    largest = max_ratio / covariance.diagonal().mean().item()
-    found: dict[int, Scales] = {}
 
+    @functools.cache
     def at(power: int) -> Scales:
-        if power not in found:
-            ratio = min(start * STEP**power, largest)
-            found[power] = evidence_at(covariance, targets, ratio)
-        return found[power]
+        return scales_at_ratio(min(start * STEP**power, largest))
 
     best = 0
     for way in (1, -1):
@@ -80,9 +73,16 @@ def climbed_ratio(
     if not math.isfinite(bend) or not bend < 0:
         return at(best)
     vertex = best + 0.5 * (low - high) / bend
-    ratio = min(start * STEP**vertex, largest)
-    refined = evidence_at(covariance, targets, ratio)
+    refined = scales_at_ratio(min(start * STEP**vertex, largest))
     return max(at(best), refined, key=lambda scales: scales.evidence)
+
+
+def with_scales(model: OrbitModel, scales: Scales) -> tuple[Kernel, Gaussian]:
+    """Copies of the kernel, times v = r σ², and of the likelihood, with noise σ²."""
+    likelihood = copy.deepcopy(model.likelihood)
+    assert isinstance(likelihood, Gaussian)
+    likelihood.assign_noise(torch.full_like(likelihood.noise.detach(), scales.noise))
+    return scaled_kernel(model.kernel, scales.ratio * scales.noise), likelihood
 
 
 @torch.no_grad()
@@ -96,16 +96,13 @@ def exact_posterior(
 ) -> tuple[ExactInvariantGP, ExactSolution]:
     """The model with these scales, given all data; their covariance is known, and used up."""
     points = orbit_points(model, x, noise)
-    kernel = scaled_kernel(model.kernel, scales.ratio * scales.noise)
-    likelihood = copy.deepcopy(model.likelihood)
-    assert isinstance(likelihood, Gaussian)
-    likelihood.assign_noise(torch.full_like(likelihood.noise.detach(), scales.noise))
+    kernel, likelihood = with_scales(model, scales)
     # as files will have it: the factor that is left after parameters are rounded
-    first, scaled = (average_variances(k, points[:1]).item() for k in (model.kernel, kernel))
+    one = points[:1], points[:1]
+    first, scaled = (average_covariances(k, *one).item() for k in (model.kernel, kernel))
     solution = solve_exactly(covariance.mul_(scaled / first), targets, likelihood.noise.item())
     posterior = ExactPosterior.of(points, solution, noise)
-    parts = {"orbit": model.orbit, "feature_map": model.feature_map, "kernel": kernel}
-    parts |= {"projection": model.projection, "likelihood": likelihood}
+    parts = model.parts(kernel=kernel, likelihood=likelihood)
     return ExactInvariantGP(**parts, posterior=posterior), solution
 
 

@@ -42,6 +42,11 @@ class LocalLikelihood(Likelihood):
         self.register_buffer("factor", torch.ones((), dtype=torch.float64))
         self.register_buffer("spread", torch.ones((), dtype=torch.float64))
 
+    @property
+    def has_constant_precision(self) -> bool:
+        """Whether λ is the same for every datum, whatever its local parameters are."""
+        return False
+
     @abstractmethod
     def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
         """The bound with these local parameters."""

@@ -37,6 +37,11 @@ class Softmax(LocalLikelihood):
         """½ for all."""
         return 1
 
+    @property
+    def has_constant_precision(self) -> bool:
+        """λ = ½."""
+        return True
+
     def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
         """Tight at f = ψ; λ = ½ for every datum."""
         scores = from_contrasts(local)

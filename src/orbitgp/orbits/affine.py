@@ -21,8 +21,9 @@ UNITS = {
     "y-shift": " (% of height)",
 }
 
-LIMITS = (math.pi, 4.0, 4.0, 4.0, 4.0, 4.0)
-"""No more than a full turn, and no image that has left its frame."""
+LIMITS = (math.pi, math.log(4), math.log(4), 2.0, 1.0, 1.0)
+"""A full turn, four times larger or smaller, and a shift by half of the image: where its content
+has left the frame, nothing is left to be invariant."""
 
 
 class Affine(Orbit):

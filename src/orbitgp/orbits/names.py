@@ -1,4 +1,4 @@
-"""Orbits by name, each with the starts that are worth a try."""
+"""Orbits by name."""
 
 import copy
 import math
@@ -16,34 +16,27 @@ NAMES = (
 )
 
 
-def starting_orbits(orbit: str | Orbit) -> list[Orbit]:
-    """Orbits to start from: a copy of the one given, or those of a name.
-
-    Ranges grow slowly, so those that may have to go far also start far.
-    """
+def starting_orbit(orbit: str | Orbit) -> Orbit:
+    """A copy of the orbit that is given, or the one of a name; its ranges are found from any."""
     if isinstance(orbit, Orbit):
-        return [copy.deepcopy(orbit)]
+        return copy.deepcopy(orbit)
     match orbit:
         case "none":
-            return [Identity()]
+            return Identity()
         case "affine":
-            return [Affine(-0.05, 0.05), Affine(-0.2, 0.2)]
+            return Affine(-0.05, 0.05)
         case "rotation":
-            angles = [math.radians(degrees) for degrees in (10, 60, 175)]
-            return [Rotation(-angle, angle) for angle in angles]
+            return Rotation(-math.radians(10), math.radians(10))
         case "local":
-            return [LocalDeformation(0.02), LocalDeformation(0.05)]
+            return LocalDeformation(0.02)
         case "affine+local":
-            return [
-                compose(Affine(-wide, wide), LocalDeformation(small))
-                for wide, small in ((0.05, 0.02), (0.2, 0.05))
-            ]
+            return compose(Affine(-0.05, 0.05), LocalDeformation(0.02))
         case "mirror":
-            return [Mirror()]
+            return Mirror()
         case "quarter-turns":
-            return [QuarterTurns()]
+            return QuarterTurns()
         case "dihedral":
-            return [compose(QuarterTurns(), Mirror())]
+            return compose(QuarterTurns(), Mirror())
     raise InputError(
         f"no orbit is called {orbit!r}; choose among {', '.join(NAMES)}, or pass an orbit such as "
         "orbitgp.Affine(-0.1, 0.1)"

@@ -6,7 +6,14 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.gaussians import slices
-from orbitgp.kernels import Kernel, coarse_sums, covariance, covariance_among, has_coarse_sums
+from orbitgp.kernels import (
+    Kernel,
+    average_covariances_among,
+    coarse_sums,
+    covariance,
+    covariance_among,
+    has_coarse_sums,
+)
 from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
 from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, WhitenedGaussian
@@ -92,6 +99,8 @@ class InducingPosterior(nn.Module):
         if self.points.ndim == 2:
             among = covariance_among(kernel, self.points, torch.float64)
             return add_jitter(among, self.jitter)
+        if not torch.is_grad_enabled() and not has_coarse_sums(kernel, self.points):
+            return add_jitter(average_covariances_among(kernel, self.points), self.jitter)
         return add_jitter(average_covariance(kernel, self.points), self.jitter)
 
     def prior_factor(self, kernel: Kernel) -> Float[Tensor, "M M"]:
@@ -134,12 +143,13 @@ def cross_covariance(
     _check_features(sample, points)
     features = sample.points
     if has_coarse_sums(kernel, features):
-        return coarse_sums(kernel, features, _averaged(points).to(features), 1)
+        return coarse_sums(kernel, features, averaged(points).to(features), 1)
     rows = covariance_with_u(kernel, features.flatten(0, 1), points)
     return rows.unflatten(0, features.shape[:2])
 
 
-def _averaged(points: Float[Tensor, "M *J D"]) -> Float[Tensor, "M J D"]:
+def averaged(points: Float[Tensor, "M *J D"]) -> Float[Tensor, "M J D"]:
+    """Z with J = 1 where each variable is a value of g."""
     return points if points.ndim == 3 else points.unsqueeze(1)
 
 
@@ -168,8 +178,8 @@ def sums_with_u(
     """Σ_{s in group} Cov(g(x_s), u), in float64."""
     if has_coarse_sums(kernel, sample.points):
         _check_features(sample, points)
-        averaged = _averaged(points).to(sample.points)
-        return coarse_sums(kernel, sample.points, averaged, group_size).double()
+        inducing = averaged(points).to(sample.points)
+        return coarse_sums(kernel, sample.points, inducing, group_size).double()
     return group_sums(cross_covariance(kernel, sample, points), group_size)
 
 
@@ -199,19 +209,6 @@ def moments(
 def conditional_kl(narrowing: Float[Tensor, "*R"]) -> Float[Tensor, "*R"]:
     """KL[q(f|u) ‖ p(f|u)] for each datum and output, ½ (ν − 1 − log ν)."""
     return 0.5 * (narrowing - 1 - narrowing.log())
-
-
-@torch.no_grad()
-def best_narrowing(
-    unexplained: Float[Tensor, "*R"] | float, num_data: float
-) -> Float[Tensor, "*R"]:
-    """ν = 1 / (1 + mean λ d) for Σ_n λ_n d_n of the variances d that u leaves unexplained.
-
-    It turns the −½ Σ λ d of the bound into −½ N log(1 + mean λ d), which is never worse. An
-    estimate of the sum may be negative; ν ≤ 1 all the same.
-    """
-    unexplained = torch.as_tensor(unexplained, dtype=torch.float64)
-    return 1 / (1 + (unexplained / num_data).clamp(min=0))
 
 
 def kl(q: WhitenedGaussian) -> Float[Tensor, ""]:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orbitgp.kernels import Kernel
+from orbitgp.kernels import Kernel, average_covariances
 from orbitgp.posterior.inducing import sums_with_u
 from orbitgp.values import OrbitSample
 
@@ -25,6 +25,10 @@ class MeanBasis(nn.Module):
         super().__init__()
         self.register_buffer("points", points)
         self.register_buffer("weights", weights)
+
+    def mean(self, kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[Tensor, "N C"]:
+        """μ from all points of the orbits."""
+        return average_covariances(kernel, points, self.points) @ self.weights
 
     def means(self, kernel: Kernel, sample: OrbitSample, group_size: int) -> Float[Tensor, "N B C"]:
         """The mean of g, averaged over each group of samples of each input."""

@@ -36,16 +36,16 @@ def _timing(record: Record) -> str:
         return '<p class="missing">The log of this run is empty.</p>'
     resumed = f"; gone on with {history.resumed} times" if history.resumed else ""
     rows = "".join(
-        f'<tr><th scope="row">{_phase_name(place, record.num_starts)}</th>'
+        f'<tr><th scope="row">learning</th>'
         f'<td class="num">{duration(phase.seconds)}</td>'
         f'<td class="num">{_best(phase, record.shift)}</td>'
         f"<td>{safe(phase.reason or 'not finished')}</td></tr>"
-        for place, phase in enumerate(history.phases)
+        for phase in history.phases
     )
     rest = history.seconds - sum(phase.seconds for phase in history.phases)
     solving = (
         f'<tr><th scope="row">all else</th><td class="num">{duration(max(rest, 0.0))}</td><td></td>'
-        "<td>solving with all inducing variables, weighing the evidence</td></tr>"
+        "<td>solving for the posterior of all data, and calibrating</td></tr>"
     )
     return (
         f"<h3>Timing</h3><p>Began {_when(history.began)}{resumed}.</p>"
@@ -54,12 +54,6 @@ def _timing(record: Record) -> str:
         '<th scope="col">Ended because</th></tr></thead>'
         f"<tbody>{rows}{solving}</tbody></table></div>"
     )
-
-
-def _phase_name(place: int, num_starts: int) -> str:
-    if num_starts > 1 and place < num_starts:
-        return f"screening of start {place + 1}"
-    return "training"
 
 
 def _best(phase: Phase, shift: float) -> str:

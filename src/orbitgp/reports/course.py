@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from orbitgp.callbacks.base import Evaluation
 from orbitgp.reports.charts import (
     Point,
     axis_of,
@@ -16,7 +17,6 @@ from orbitgp.reports.charts import (
 )
 from orbitgp.reports.record import Fitted, Record
 from orbitgp.reports.words import Ends, end, neutral, number, safe
-from orbitgp.training.callbacks import Evaluation
 
 
 def course(record: Record) -> str:

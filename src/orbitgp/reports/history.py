@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orbitgp.callbacks.base import Evaluation, evaluations_from
 from orbitgp.estimators.folder import ENDED, RESUMED
 from orbitgp.sealed import MALFORMED
-from orbitgp.training.callbacks import Evaluation, evaluations_from
 
 
 @dataclass(frozen=True)

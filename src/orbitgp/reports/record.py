@@ -11,18 +11,17 @@ from torch import Tensor
 from orbitgp.blueprints.checks import GIVEN
 from orbitgp.blueprints.model import fill
 from orbitgp.blueprints.orbits import orbit_from
+from orbitgp.callbacks.base import Evaluation, evaluations_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.folder import read_examples, read_settings
 from orbitgp.files import ESTIMATORS
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.compose import Composition
-from orbitgp.orbits.names import NAMES, starting_orbits
 from orbitgp.reports.history import History, read_history
 from orbitgp.reports.pictures import Kind, kind_of
 from orbitgp.reports.words import Ends
 from orbitgp.scores import TestResult, read_test
 from orbitgp.sealed import MALFORMED, read_sealed, within
-from orbitgp.training.callbacks import Evaluation, evaluations_from
 
 FILES = {
     "command.json": "the options of `orbitgp fit`, for `orbitgp resume`",
@@ -125,13 +124,6 @@ class Record:
         known = {point.step: point.elbo for point in logged}
         shifts = (p.elbo - known[p.step] for p in self.curve if p.step in known)
         return next((shift for shift in shifts if math.isfinite(shift)), 0.0)
-
-    @property
-    def num_starts(self) -> int:
-        """How many starts the run screens."""
-        asked = self.settings.get("parameters")
-        orbit = asked.get("orbit") if isinstance(asked, dict) else None
-        return len(starting_orbits(orbit)) if orbit in NAMES else 1
 
 
 def read_record(folder: Path) -> Record:

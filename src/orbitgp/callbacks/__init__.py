@@ -1,0 +1,1 @@
+"""What a fit tells the world while it goes on."""

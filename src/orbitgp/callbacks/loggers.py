@@ -1,0 +1,81 @@
+"""Runs in TensorBoard and MLflow: callbacks, each with an extra of its own."""
+
+from pathlib import Path
+from typing import Any
+
+from orbitgp.callbacks.base import Callback, Evaluation
+from orbitgp.errors import OrbitGPError
+
+
+class TensorBoardLog(Callback):
+    """Evidence and learned ranges for `tensorboard --logdir`; needs orbitgp[tensorboard]."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = folder
+        self._tensorboard()
+
+    def started(self, max_steps: int) -> None:
+        """Open the log: not before, so that an estimator that has it can be cloned."""
+        del max_steps
+        self._writer = self._tensorboard()(str(self.folder))
+
+    def _tensorboard(self) -> Any:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise _missing("tensorboard", error) from error
+        return SummaryWriter
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """A point of the curve."""
+        self._writer.add_scalar("evidence", evaluation.elbo, evaluation.step)
+        self._writer.add_scalar("standard_error", evaluation.standard_error, evaluation.step)
+        self._writer.add_text("learned", evaluation.learned, evaluation.step)
+
+    def warned(self, message: str) -> None:
+        """What a guard did while steps were taken."""
+        if hasattr(self, "_writer"):
+            self._writer.add_text("warnings", message)
+
+    def finished(self, reason: str) -> None:
+        """Everything on the disk."""
+        self._writer.add_text("finished", reason)
+        self._writer.close()
+        del self._writer
+
+
+class MLflowLog(Callback):
+    """The evidence as a metric of the active MLflow run; needs orbitgp[mlflow]."""
+
+    def __init__(self) -> None:
+        _ = self._mlflow
+
+    @property
+    def _mlflow(self) -> Any:
+        try:
+            import mlflow  # pyright: ignore[reportMissingImports] - an extra
+        except ImportError as error:
+            raise _missing("mlflow", error) from error
+        return mlflow
+
+    def started(self, max_steps: int) -> None:
+        """How long it may take."""
+        self._mlflow.log_metric("max_steps", max_steps)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """A point of the curve."""
+        values = {"evidence": evaluation.elbo, "standard_error": evaluation.standard_error}
+        self._mlflow.log_metrics(values, step=evaluation.step)
+        self._mlflow.set_tag("learned", evaluation.learned)
+
+    def warned(self, message: str) -> None:
+        """The last thing that a guard did."""
+        self._mlflow.set_tag("warning", message)
+
+    def finished(self, reason: str) -> None:
+        """Why it ended."""
+        self._mlflow.set_tag("finished", reason)
+
+
+def _missing(name: str, error: ImportError) -> OrbitGPError:
+    return OrbitGPError(f"{name} is not here ({error}); pip install 'orbitgp[{name}]'")

@@ -1,0 +1,97 @@
+"""What a fit checks at its end: was anything learned, do intervals hold, what is identified."""
+
+import math
+import statistics
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.callbacks.base import Callback
+from orbitgp.fit.learning import Learning
+from orbitgp.fit.solution import Solution
+from orbitgp.hyperparameters.learn import lost_without
+from orbitgp.hyperparameters.parameters import learned_ranges
+from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
+
+NUM_EXAMINED = 1000
+"""Data that tell how much the evidence depends on the draws."""
+
+IDENTIFIED = 2.0
+"""Nats that a range must be worth, to the data of the last climb."""
+
+MIN_COVERED, FEWEST_COVERED = 0.8, 20
+"""The part of left-out targets that intervals of 95 % must hold, and how many can tell."""
+
+
+def mark_identified(learning: Learning) -> None:
+    """Mark the ranges whose evidence hardly changes when they are switched off."""
+    if not learning.parameters.num_widths:
+        return
+    # with many draws: few of them cover several directions so badly that any seems too many
+    landscape = learning.landscape(*learning.settings.levels[-1][:2])
+    worth = torch.from_numpy(lost_without(landscape, learning.z)) >= IDENTIFIED
+    for part in learned_ranges(learning.problem.model.orbit):
+        own, worth = worth.tensor_split([int(part.learned.sum())])
+        found = torch.ones_like(part.learned)
+        found[part.learned] = own.to(found.device)
+        part.identified.copy_(found.any(0))
+
+
+def spread_over_draws(learning: Learning) -> float:
+    """The standard deviation of the evidence over sets of draws; 0 for a whole orbit."""
+    sampling = learning.sampling
+    if sampling.enumerated:
+        return 0.0
+    found = [
+        learning.landscape(NUM_EXAMINED, learning.plan.num_draws, place).at(learning.z).evidence
+        for place in range(len(sampling.seeds))
+    ]
+    learning.parameters.assign(learning.z)
+    size = min(NUM_EXAMINED, len(sampling.order))
+    return statistics.stdev(found) * learning.problem.examples.num_data / size
+
+
+def evidence_of_a_constant(targets: Float[Tensor, "N C"], num_data: int) -> float:
+    """log p(y) of the best constant with the noise that suits it: what a collapsed model has."""
+    noise = (targets - targets.mean(0)).square().mean().clamp(min=NOISE_FLOOR).item()
+    return -0.5 * num_data * targets.shape[1] * (math.log(2 * math.pi * noise) + 1)
+
+
+def warn(learning: Learning, solution: Solution, error: float, callback: Callback) -> None:
+    """Of what a Gaussian likelihood shows to have gone wrong."""
+    likelihood, targets = solution.model.likelihood, learning.sampling.targets
+    if isinstance(likelihood, Gaussian):
+        num_data = learning.problem.examples.num_data
+        warn_if_nothing_was_learned(targets, num_data, solution.evidence, error, callback)
+    if type(likelihood) is Gaussian:
+        warn_of_narrow_intervals(targets, solution, likelihood.noise.item(), callback)
+
+
+def warn_if_nothing_was_learned(
+    targets: Float[Tensor, "N C"], num_data: int, evidence: float, error: float, callback: Callback
+) -> None:
+    """Where a constant explains the targets as well."""
+    constant = evidence_of_a_constant(targets, num_data)
+    if evidence + 2 * error <= constant + 1:
+        callback.warned(
+            f"nothing was learned: the evidence, {evidence:.1f} nats, is no more than the "
+            f"{constant:.1f} nats of a constant; look for shuffled labels, inputs without "
+            "information, too few data, or an orbit that is far too wide"
+        )
+
+
+def warn_of_narrow_intervals(
+    targets: Float[Tensor, "N C"], solution: Solution, noise: float, callback: Callback
+) -> None:
+    """A noise that has collapsed shows in targets that are left out."""
+    rows, left_out = solution.rows, solution.left_out
+    error = (targets[rows] - left_out.mean).abs()
+    covered = (error <= 2 * (left_out.variance + noise).sqrt()).double().mean().item()
+    if covered < MIN_COVERED and len(rows) >= FEWEST_COVERED:
+        callback.warned(
+            f"intervals are too narrow: of the training targets, each predicted from all "
+            f"others, {covered:.0%} lie within two standard deviations, where 95 % should; "
+            f"the noise may have collapsed (its variance is {noise:.2g} of that of the "
+            "targets): look for an orbit that is not an invariance, or repeated inputs"
+        )

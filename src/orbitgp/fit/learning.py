@@ -1,0 +1,182 @@
+"""Learning the hyperparameters: a scan, two climbs, and a search over the width of the ranges.
+
+1. A scan over scales of the ranges on few data, then L-BFGS on subsets that grow.
+2. A search over k × ranges, k from 0 to 1½, on the evidence of as many data as is affordable.
+
+All draws are made at the start, so learning that is resumed after any step ends with the same bits.
+"""
+
+import functools
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.callbacks.base import Callback, Evaluation, evaluations_from
+from orbitgp.errors import FileError, InputError
+from orbitgp.fit.checkpoint import Checkpoint
+from orbitgp.fit.plan import Plan
+from orbitgp.fit.problem import Problem, Sampling
+from orbitgp.fit.settings import TrainingSettings
+from orbitgp.hyperparameters.learn import Landscape, climb, fine_scan, scan, search_width
+from orbitgp.hyperparameters.parameters import Parameters
+from orbitgp.scales import Scales
+from orbitgp.sealed import MALFORMED
+
+INTERRUPTED = "interrupted; the best hyperparameters so far were kept"
+CONVERGED = "the evidence rose no further"
+
+MAX_FINE, FINE_STEPS = (600, 16_000), 10
+"""Data and orbit points up to which the search ends with a fine scan and a climb, and its steps."""
+
+MAX_DRAWS = 64
+NUM_CHECKED = 64
+"""Data that the orbit is tried on before anything else is done."""
+
+
+class Learning:
+    """The phases of learning, and what passes from one to the next."""
+
+    def __init__(
+        self, problem: Problem, sampling: Sampling, settings: TrainingSettings, plan: Plan
+    ) -> None:
+        self.problem, self.sampling, self.settings = problem, sampling, settings
+        self.plan = plan
+        self.parameters = Parameters(problem.model)
+        self.z = self.start = self.parameters.vector()
+        self.phase = self.num_steps = 0
+        self.curve: list[Evaluation] = []
+        self.stopped = ""
+        self._check_orbit()
+
+    def finish(self, callback: Callback, checkpoint: Checkpoint) -> None:
+        """Learn to the end from wherever it stands, and give the model what was learned."""
+        try:
+            self._climb(callback, checkpoint)
+            callback.finished(self.stopped)
+            callback.announced("searching the width of the ranges on the evidence, then solving")
+            self._search(checkpoint)
+        except KeyboardInterrupt:
+            if self.problem.group.size > 1:  # the others may stand elsewhere: resume instead
+                raise
+            if self.stopped != CONVERGED:
+                callback.finished(INTERRUPTED)
+            self.stopped = INTERRUPTED
+        self.parameters.assign(self.z)
+
+    @property
+    def noise(self) -> Float[Tensor, "1 S K"] | None:
+        """Of the draws that all inputs share; None where a finite orbit is enumerated."""
+        return self.sampling.noise(self.plan.num_draws)
+
+    def landscape(self, num_data: int, num_draws: int, place: int = 0) -> Landscape:
+        """The evidence of some data as a function of z."""
+        return self.sampling.landscape(self.parameters, num_data, num_draws, place)
+
+    def searched(self) -> Landscape:
+        """That of the data of the last search."""
+        return self.landscape(self.settings.search_size, self.plan.num_draws)
+
+    def _climb(self, callback: Callback, checkpoint: Checkpoint) -> None:
+        """The scan and the climbs that are still to come."""
+        settings, levels = self.settings, self.settings.levels
+        callback.started(1 + sum(steps for _, _, steps in levels))
+        while self.phase <= len(levels):
+            if self.phase == 0:
+                landscape = self.landscape(settings.scan_size, settings.scan_draws)
+                self._stepped(landscape, callback, *scan(landscape, self.z))
+            else:
+                num_data, num_draws, most = levels[self.phase - 1]
+                landscape = self.landscape(num_data, num_draws)
+                stepped = functools.partial(self._stepped, landscape, callback)
+                lifted = self.parameters.lifted(self.z, self.start)
+                self.z, _ = climb(landscape, lifted, self.z, max_steps=most, on_step=stepped)
+            self.phase += 1
+            checkpoint.keep(self)
+        self.stopped = CONVERGED
+
+    def _search(self, checkpoint: Checkpoint) -> None:
+        """The width of the ranges on the evidence that is reported, or on that of many data."""
+        if self.phase > len(self.settings.levels) + 1:
+            return
+        landscape = self.searched()
+        z, _ = search_width(landscape, self.z)
+        points = landscape.size * self.plan.num_draws
+        if landscape.size <= MAX_FINE[0] and points <= MAX_FINE[1] and len(z):
+            z, _ = fine_scan(landscape, z)
+            z, _ = climb(landscape, z, max_steps=FINE_STEPS, on_step=lambda *_: None)
+        self.z, self.phase = z, len(self.settings.levels) + 2
+        checkpoint.keep(self)
+
+    def _stepped(
+        self, landscape: Landscape, callback: Callback, z: np.ndarray, scales: Scales
+    ) -> None:
+        """One step further; the evidence is told as if all data were like those of the subset."""
+        self.z, self.num_steps = z, self.num_steps + 1
+        self.parameters.assign(z)
+        orbit = self.problem.model.orbit
+        share = self.problem.examples.num_data / landscape.size
+        ranges = {name: list(ends) for name, ends in orbit.learned_ranges().items()}
+        self.curve.append(
+            Evaluation(self.num_steps, share * scales.evidence, 0.0, orbit.describe(), ranges)
+        )
+        callback.evaluated(self.curve[-1])
+        callback.stepped(self.num_steps)
+
+    def _check_orbit(self) -> None:
+        """What an orbit refuses, or makes of inputs, is known before any work is done."""
+        points = self.landscape(NUM_CHECKED, 2).subset.points(self.problem.model)
+        if not torch.isfinite(points).all():
+            raise InputError(
+                f"the orbit ({self.problem.model.orbit.describe()}) turns some inputs into values "
+                "that are not finite; look for a division by 0 or a logarithm in it, or start "
+                "with a narrower range"
+            )
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that the rest depends on besides data, settings and seed."""
+        config = {
+            "phase": self.phase,
+            "num_steps": self.num_steps,
+            "stopped": self.stopped,
+            "curve": [asdict(evaluation) for evaluation in self.curve],
+            "sizes": [self.plan.num_draws, self.plan.num_points, self.plan.full_mean],
+        }
+        # one number more, since files hold no empty tensors
+        return config, {"z": torch.from_numpy(np.append(self.z, 0.0))}
+
+    def restore(self, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Go on where `state` was taken."""
+        try:
+            z = tensors["z"].double().numpy()[:-1]
+            if z.shape != self.z.shape or not np.isfinite(z).all():
+                raise ValueError(f"{len(z)} hyperparameters where there are {len(self.z)}")
+            plan = self._plan_from(config["sizes"])
+            phase, num_steps = int(config["phase"]), int(config["num_steps"])
+            if not 0 <= phase <= len(self.settings.levels) + 2 or num_steps < 0:
+                raise ValueError(f"phase {phase} after {num_steps} steps")
+            curve = evaluations_from(config["curve"])
+            self.phase, self.num_steps, self.z = phase, num_steps, z.copy()
+            self.plan, self.stopped, self.curve = plan, str(config["stopped"]), curve
+        except FileError:
+            raise
+        except MALFORMED as error:
+            raise FileError(
+                f"the checkpoint does not belong to this run ({type(error).__name__}: {error}); "
+                "delete it to start again"
+            ) from None
+        self.parameters.assign(self.z)
+
+    def _plan_from(self, sizes: list[int]) -> Plan:
+        """As the run began: another number of processes or threads must not change it."""
+        num_draws, num_points, full_mean = (int(size) for size in sizes)
+        known = len(self.problem.examples.x)
+        if not (1 <= num_draws <= MAX_DRAWS and 0 <= num_points <= known):
+            raise ValueError(f"sizes {sizes} for {known} data")
+        if (num_points == 0) != (self.plan.num_points == 0):
+            raise ValueError("another kind of inference")
+        sizes_then = {"num_draws": num_draws, "num_points": num_points}
+        return replace(self.plan, **sizes_then, full_mean=bool(full_mean))

@@ -1,0 +1,100 @@
+"""Inference where f is a log-odds: M values of f and local parameters of the bound in turn.
+
+Ranges and lengthscale were learned by the exact evidence of one-hot targets. The kernel's variance
+is that of the highest bound, on some data that have a variable each.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from orbitgp.callbacks.base import Callback
+from orbitgp.fit.learning import Learning
+from orbitgp.fit.solution import Solution
+from orbitgp.inference.coordinate_ascent import FixedPoint, Prior, Rows, fixed_point, rows_of
+from orbitgp.inference.exact import orbit_points
+from orbitgp.inference.inducing import JITTER, MAX_LEVERAGE
+from orbitgp.kernels import average_covariances_among, scaled_kernel
+from orbitgp.likelihoods.local import LocalLikelihood
+from orbitgp.model import InvariantGP
+from orbitgp.orbit_model import OrbitModel
+from orbitgp.posterior.algebra import add_jitter, solve_rows
+from orbitgp.posterior.inducing import InducingPosterior
+from orbitgp.values import Prediction
+
+VARIANCES = tuple(2.0**k for k in range(11))
+NUM_TRIED = 500
+"""Data that tell which variance of the kernel has the highest bound."""
+
+NUM_LEFT_OUT = 2000
+
+
+@torch.no_grad()
+def solve_log_odds(likelihood: LocalLikelihood, learning: Learning, callback: Callback) -> Solution:
+    """The best q(u) and local parameters together, and the bound that they reach."""
+    del callback
+    problem, order = learning.problem, learning.sampling.order
+    model, x = problem.model, problem.examples.x
+    labels = likelihood.labels_of(problem.examples.y)
+    noise = learning.noise
+    points = orbit_points(model, x[order[: learning.plan.num_points]], noise)
+    some = points[:NUM_TRIED]
+    unit = add_jitter(average_covariances_among(model.kernel, some), JITTER)
+    variance = highest_variance(likelihood, unit, labels[order[: len(some)]])
+    kernel = scaled_kernel(model.kernel, variance)
+    prior = Prior.of(add_jitter(average_covariances_among(kernel, points), JITTER))
+    parts = model.parts(kernel=kernel, likelihood=likelihood)
+    rows = rows_of(OrbitModel(**parts), x, labels, points, noise)
+    found = fixed_point(likelihood, rows, prior)
+    chosen = order.flip(0)[:NUM_LEFT_OUT]
+    left_out = left_out_log_odds(likelihood, rows, prior, found, chosen)
+    posterior = InducingPosterior(
+        points,
+        likelihood.num_outputs,
+        shared_covariance=likelihood.num_precisions == 1,
+        jitter=JITTER,
+    )
+    posterior.assign(found.q)
+    fitted = InvariantGP(**parts, posterior=posterior)
+    return Solution(fitted, found.bound, 0.0, left_out, chosen)
+
+
+def highest_variance(
+    likelihood: LocalLikelihood, unit: Float[Tensor, "N N"], labels: Int[Tensor, "N"]
+) -> float:
+    """The variance with the highest bound for this covariance of a unit one, uphill from 1."""
+    best = -math.inf, VARIANCES[0]
+    for variance in VARIANCES:
+        prior = Prior.of(variance * unit)
+        rows = Rows(prior.covariance, prior.covariance.diagonal(), labels)
+        found = fixed_point(likelihood, rows, prior).bound
+        if found <= best[0]:
+            break
+        best = found, variance
+    return best[1]
+
+
+@torch.no_grad()
+def left_out_log_odds(
+    likelihood: LocalLikelihood,
+    rows: Rows,
+    prior: Prior,
+    found: FixedPoint,
+    chosen: Int[Tensor, "T"],
+) -> Prediction:
+    """f at some data, each without its own label: its mean, and its variance.
+
+    The bound is a Gaussian likelihood with targets l/λ and noise 1/λ, so that with the retained
+    variance s and leverage h = λ s (`inducing.py`), μ₋ₙ = (μ − s l) / (1 − h), s₋ₙ = s / (1 − h).
+    """
+    own = rows.mean[chosen].double()
+    bound = likelihood.bound_at(rows.labels[chosen], found.local[chosen])
+    whitened = solve_rows(prior.factor, own)
+    spreads = [(whitened @ scale).square().sum(1) for scale in found.q.scale]
+    retained = torch.stack(spreads, 1)
+    left = (rows.variance[chosen] - whitened.square().sum(1)).clamp(min=0).unsqueeze(1)
+    leverage = (bound.precision * retained).clamp(max=MAX_LEVERAGE)
+    mean = (found.moments.mean[chosen] - retained * bound.linear) / (1 - leverage)
+    return Prediction.exact(mean, (left + retained / (1 - leverage)).expand_as(mean))

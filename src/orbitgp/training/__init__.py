@@ -1,1 +1,0 @@
-"""Moving a model's parameters; the settings alone need no torch."""
