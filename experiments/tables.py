@@ -168,8 +168,53 @@ def agrees(most: dict[str, Any], least: dict[str, Any]) -> bool:
     return most["test_nll"] <= least["test_nll"] + least["test_nll_error"]
 
 
+def known_symmetry(results: Results) -> str:
+    """A function of four inputs that no permutation changes."""
+    rows = []
+    for result in results("property-known-symmetry-*"):
+        values = result["rows"]
+        gap = max(abs(row["evidence"] - row["gpytorch"]) for row in values.values())
+        evidence = [f"{values[group]['evidence']:.1f}" for group in ("none", "C4", "S4")]
+        covered = f"{100 * values['S4']['coverage95']:.1f}"
+        rows.append([result["seed"], *evidence, covered, f"{gap:.0e}"])
+    head = ["seed", "none", "cyclic shifts", "all permutations", "its intervals hold, %"]
+    return table([*head, "largest difference to GPyTorch"], rows)
+
+
+def any_start(results: Results) -> str:
+    """A shift in time from ranges of very different widths."""
+    rows = [
+        [
+            start,
+            f"±{row['learned']:.3f}",
+            f"{row['evidence']:.1f}",
+            f"{100 * row['test_error']:.0f}",
+        ]
+        for result in results("property-any-start-*")
+        for start, row in result["rows"].items()
+    ]
+    return table(["start", "learned", "evidence, nats", "error, %"], rows)
+
+
+def digits(results: Results) -> str:
+    """Three families that contain each other, on digits of scikit-learn."""
+    rows = []
+    for result in results("property-digits-*"):
+        for size, values in result["rows"].items():
+            cells = [
+                f"{row['evidence']:,.0f} ± {row['evidence_error']:.0f}, {row['test_nll']:.3f}"
+                for row in values.values()
+            ]
+            rows.append([size, *cells, "yes" if is_nested(values) else "no"])
+    return table(["labels", *(f"{name}: nats, NLL" for name in LEARNED[:3]), "nested"], rows)
+
+
 TABLES: dict[str, Callable[[Results], str]] = {
-    function.__name__: function for function in (order, mnist, few_labels, likelihoods)
+    function.__name__: function
+    for function in (
+        *(known_symmetry, any_start, digits, order),
+        *(mnist, few_labels, likelihoods),
+    )
 }
 
 

@@ -13,9 +13,10 @@ from experiments import (
     mnist,
     order,
     partial_rotation,
+    properties,
     symmetric,
 )
-from orbitgp import InvariantGPClassifier
+from orbitgp import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.data.labelled import LabelledData
 from tests.conftest import QUICK
 
@@ -172,3 +173,15 @@ def test_series_are_moved_in_time():
     assert moved[0].tolist() == [0, 0, 0, 1, 2, 3, 4, 5]
     assert moved[1].tolist() == [1, 2, 3, 4, 5, 6, 7, 7]
     assert torch.equal(order.shifted(series, torch.zeros(2, 1)), series)
+
+
+@pytest.mark.usefixtures("untyped")
+def test_a_known_symmetry_has_the_evidence_that_gpytorch_computes(monkeypatch):
+    monkeypatch.setattr(properties, "NUM_TRAIN", 60)
+    monkeypatch.setattr(
+        properties, "InvariantGPRegressor", partial(InvariantGPRegressor, settings=QUICK)
+    )
+    found = properties.known_symmetry(0)
+    assert found["S4"]["evidence"] > found["C4"]["evidence"] > found["none"]["evidence"]
+    for row in found.values():
+        assert row["evidence"] == pytest.approx(row["gpytorch"], abs=1e-6)
