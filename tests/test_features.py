@@ -107,13 +107,12 @@ def test_a_projection_keeps_distances_but_for_the_variance_that_it_may_leave_out
     scales = torch.linspace(0.01, 1, 200) ** 4
     x = torch.randn(5000, 200, generator=generator) * scales + 3.0
     left_out = 0.01 * scales.square().sum().item()
-    projection = Projection.of(x, left_out)
+    projection = Projection.principal(x, left_out=0.01, most=200)
     few = projection(x)
-    assert few.shape[1] % 32 == 0
-    assert few.shape[1] < 200
+    assert 20 < few.shape[1] < 200
+    assert Projection.principal(x, left_out=0.01, most=20)(x).shape[1] == 20
     full, kept = torch.pdist(x[:300]).square(), torch.pdist(few[:300]).square()
     assert (kept <= full + 1e-3).all()
     assert 0 < (full - kept).mean() < 2.2 * left_out  # E|x − x'|² is twice the variance
     assert_close(few.mean(0), torch.zeros(few.shape[1]), tolerance=1e-3)
-    whole = Projection.of(x, 0.0)
-    assert_close(torch.pdist(whole(x[:50])), torch.pdist(x[:50]), tolerance=1e-3)
+    assert Projection.principal(x[:, 100:], left_out=0.0, most=200) is None

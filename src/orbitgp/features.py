@@ -13,9 +13,6 @@ from orbitgp.filters import energy
 BLOCK = 128
 """Images at a time, so that what stands between two operations stays near the processor."""
 
-AXES = 32
-"""Axes of a projection come in multiples of this, which processors like."""
-
 MAX_CELLS = 256
 MAX_LAYERS = 2
 MAX_ENTRIES = 8192
@@ -86,18 +83,6 @@ class Projection(nn.Module):
         count = min(int(kept.sum()), most)
         if not 0 < count < len(axes):
             return None
-        return Projection(centre, axes[:, len(axes) - count :].to(features))
-
-    @staticmethod
-    @torch.no_grad()
-    def of(features: Float[Tensor, "N D"], left_out: float) -> "Projection":
-        """The principal axes of these features, as few as leave out this much of their variance."""
-        centre = features.mean(0)
-        centred = (features - centre).double()
-        variances, axes = torch.linalg.eigh(centred.mT @ centred / len(features))
-        # in ascending order, so their sums are what is left out with the first of them
-        count = max(1, int((variances.cumsum(0) > left_out).sum()))
-        count = min(len(axes), math.ceil(count / AXES) * AXES)
         return Projection(centre, axes[:, len(axes) - count :].to(features))
 
     def forward(self, features: Float[Tensor, "*B D"]) -> Float[Tensor, "*B K"]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -117,11 +117,6 @@ class Moments:
     mean_square: Float[Tensor, "N C"]
     variance: Float[Tensor, "N R"]
     divergence: Float[Tensor, ""] = field(default_factory=_zero)
-
-    def at(self, rows: Int[Tensor, "K"]) -> "Moments":
-        """Those of some data."""
-        mean, mean_square = self.mean[rows], self.mean_square[rows]
-        return replace(self, mean=mean, mean_square=mean_square, variance=self.variance[rows])
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,15 @@ import math
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.callbacks.base import Callback
 from orbitgp.fit.learning import Learning
 from orbitgp.fit.solution import Solution
-from orbitgp.hyperparameters.learn import LENGTH_STEP
+from orbitgp.hyperparameters.learn import LENGTH_STEP, uphill_length
 from orbitgp.inference.exact import climbed_ratio, evidence_at, orbit_points, with_scales
-from orbitgp.inference.full_data_mean import (
-    FullCovariance,
-    full_data_mean,
-    left_out_means,
-)
+from orbitgp.inference.full_data_mean import FullCovariance, full_data_mean, left_out_means
 from orbitgp.inference.inducing import (
     JITTER,
     InducingSolution,
@@ -45,8 +41,6 @@ MAX_LENGTH_STEPS = 6
 NUM_UNEXPLAINED = 2048
 """Data that tell what variance is left unexplained, which costs M² for each."""
 
-NUM_LEFT_OUT = 2000
-
 
 def solve_with_inducing(learning: Learning, callback: Callback) -> Solution:
     """Lengthscale and ratio by the bound, then the posterior, its bound and its left-out f."""
@@ -62,8 +56,8 @@ def solve_with_inducing(learning: Learning, callback: Callback) -> Solution:
     )
     if plan.full_mean:
         callback.announced("computing the mean on all data by conjugate gradients")
-        return _with_full_mean(learning, statistics, ratio)
-    return _with_inducing_mean(learning, statistics, ratio)
+        return _with_full_mean(learning, points, statistics, ratio)
+    return _with_inducing_mean(learning, points, statistics, ratio)
 
 
 def _choose_length(learning: Learning) -> float:
@@ -74,12 +68,9 @@ def _choose_length(learning: Learning) -> float:
     points = orbit_points(problem.model, x, learning.noise)
     few = len(rows) < problem.examples.num_data
     num_points = min(learning.plan.num_points, max(1, len(rows) // 2) if few else len(rows))
-    ratio = learning.searched().at(learning.z).ratio
-    parameters.assign(learning.z)
+    known, shape = learning.searched().at(learning.z), (len(targets), targets.shape[1])
 
-    shape = len(targets), targets.shape[1]
-
-    def trial(z: np.ndarray, ratio: float) -> Scales:
+    def trial(z: np.ndarray, best: Scales) -> Scales:
         parameters.assign(z)
         covariance = average_covariances_among(problem.model.kernel, points)
         statistics = statistics_of_covariance(covariance, targets, num_points)
@@ -93,27 +84,21 @@ def _choose_length(learning: Learning) -> float:
                 return exact
             return solution.scales(shape, exact.noise * targets.numel())
 
-        return climbed_ratio(at, ratio, problem.max_ratio / covariance.diagonal().mean().item())
+        largest = problem.max_ratio / covariance.diagonal().mean().item()
+        return climbed_ratio(at, best.ratio, largest)
 
-    best = learning.z, trial(learning.z, ratio)
-    for step in (-math.log(LENGTH_STEP), math.log(LENGTH_STEP)):
-        moved = False
-        for _ in range(MAX_LENGTH_STEPS if parameters.num_lengths else 0):
-            other = best[0].copy()
-            other[parameters.lengths] += step
-            found = trial(other, best[1].ratio)
-            if found.evidence <= best[1].evidence:
-                break
-            best, moved = (other, found), True
-        if moved:
-            break
-    learning.z = best[0]
-    parameters.assign(best[0])
-    return best[1].ratio
+    # few variables would rather have a longer one than exact evidence has
+    start, factors = (learning.z, trial(learning.z, known)), (1 / LENGTH_STEP, LENGTH_STEP)
+    learning.z, scales = uphill_length(parameters, trial, start, factors, MAX_LENGTH_STEPS)
+    parameters.assign(learning.z)
+    return scales.ratio
 
 
 def _with_inducing_mean(
-    learning: Learning, statistics: InducingStatistics, ratio: float
+    learning: Learning,
+    points: Float[Tensor, "M S D"],
+    statistics: InducingStatistics,
+    ratio: float,
 ) -> Solution:
     """Mean and variance from the same M values of f."""
     problem, sampling = learning.problem, learning.sampling
@@ -123,26 +108,31 @@ def _with_inducing_mean(
         lambda other: solve_inducing(statistics, other).scales(shape), ratio, largest
     )
     solution = solve_inducing(statistics, scales.ratio)
-    rows = sampling.order.flip(0)[:NUM_LEFT_OUT]
-    model, left_out = _posterior(learning, statistics, solution, scales, rows)
+    rows = sampling.left_out
+    model, left_out = _posterior(learning, points, statistics, solution, scales)
     error = 0.5 * shape[1] * solution.log_volume_error
     return Solution(model, scales.evidence, error, left_out, rows)
 
 
-def _with_full_mean(learning: Learning, statistics: InducingStatistics, ratio: float) -> Solution:
+def _with_full_mean(
+    learning: Learning,
+    points: Float[Tensor, "M S D"],
+    statistics: InducingStatistics,
+    ratio: float,
+) -> Solution:
     """The variance from M values of f, the mean from all data."""
     problem, sampling = learning.problem, learning.sampling
     model, targets = problem.model, sampling.targets
-    points = orbit_points(model, problem.examples.x, learning.noise)
-    covariance = FullCovariance.of(model.kernel, points, sampling.order)
+    everything = orbit_points(model, problem.examples.x, learning.noise)
+    covariance = FullCovariance.of(model.kernel, everything, sampling.order)
     ratio = min(ratio, problem.max_ratio / _mean_variance(learning))
     # as chosen on some data: each other ratio would take as long as all that follows
     found = full_data_mean(covariance, targets, ratio)
     solution = solve_inducing(statistics, ratio)
     scales = solution.scales((len(targets), targets.shape[1]), found.quadratic)
-    rows = sampling.order.flip(0)[:NUM_LEFT_OUT]
-    fitted, left_out = _posterior(learning, statistics, solution, scales, rows)
-    fitted.mean_basis = MeanBasis(points, found.weights / (scales.ratio * scales.noise))
+    rows = sampling.left_out
+    fitted, left_out = _posterior(learning, points, statistics, solution, scales)
+    fitted.mean_basis = MeanBasis(everything, found.weights / (scales.ratio * scales.noise))
     mean = left_out_means(covariance, targets, found, scales.ratio, rows)
     error = 0.5 * targets.shape[1] * solution.log_volume_error
     left_out = Prediction.exact(mean, left_out.variance)
@@ -159,16 +149,15 @@ def _mean_variance(learning: Learning) -> float:
 @torch.no_grad()
 def _posterior(
     learning: Learning,
+    points: Float[Tensor, "M S D"],
     statistics: InducingStatistics,
     solution: InducingSolution,
     scales: Scales,
-    rows: Int[Tensor, "T"],
 ) -> tuple[InvariantGP, Prediction]:
-    """The model with these scales and its q(u), and f at some data without each."""
-    problem, sampling = learning.problem, learning.sampling
-    model, x, noise = problem.model, problem.examples.x, learning.noise
-    points = orbit_points(model, x[sampling.order[: len(statistics.factor)]], noise)
-    own = orbit_points(model, x[rows], noise)
+    """The model with these scales and its q(u), and f at the data that are left out in turn."""
+    model, sampling = learning.problem.model, learning.sampling
+    rows = sampling.left_out
+    own = orbit_points(model, learning.problem.examples.x[rows], learning.noise)
     whitened = solve_rows(statistics.factor, average_covariances(model.kernel, own, points))
     variance = average_variances(model.kernel, own)
     left_out = left_out_inducing(solution, scales, whitened, variance, sampling.targets[rows])

@@ -15,20 +15,18 @@ from orbitgp.fit.learning import Learning
 from orbitgp.fit.solution import Solution
 from orbitgp.inference.coordinate_ascent import FixedPoint, Prior, Rows, fixed_point, rows_of
 from orbitgp.inference.exact import orbit_points
-from orbitgp.inference.inducing import JITTER, MAX_LEVERAGE
-from orbitgp.kernels import average_covariances_among, scaled_kernel
+from orbitgp.inference.inducing import JITTER, MAX_LEVERAGE, prior_covariance
+from orbitgp.kernels import scaled_kernel
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.orbit_model import OrbitModel
-from orbitgp.posterior.algebra import add_jitter, solve_rows
+from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import InducingPosterior
 from orbitgp.values import Prediction
 
 VARIANCES = tuple(2.0**k for k in range(11))
 NUM_TRIED = 500
 """Data that tell which variance of the kernel has the highest bound."""
-
-NUM_LEFT_OUT = 2000
 
 
 @torch.no_grad()
@@ -41,14 +39,14 @@ def solve_log_odds(likelihood: LocalLikelihood, learning: Learning, callback: Ca
     noise = learning.noise
     points = orbit_points(model, x[order[: learning.plan.num_points]], noise)
     some = points[:NUM_TRIED]
-    unit = add_jitter(average_covariances_among(model.kernel, some), JITTER)
+    unit = prior_covariance(model.kernel, some)
     variance = highest_variance(likelihood, unit, labels[order[: len(some)]])
     kernel = scaled_kernel(model.kernel, variance)
-    prior = Prior.of(add_jitter(average_covariances_among(kernel, points), JITTER))
+    prior = Prior.of(prior_covariance(kernel, points))
     parts = model.parts(kernel=kernel, likelihood=likelihood)
     rows = rows_of(OrbitModel(**parts), x, labels, points, noise)
     found = fixed_point(likelihood, rows, prior)
-    chosen = order.flip(0)[:NUM_LEFT_OUT]
+    chosen = learning.sampling.left_out
     left_out = left_out_log_odds(likelihood, rows, prior, found, chosen)
     posterior = InducingPosterior(
         points,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.distributed.group import Group
@@ -12,6 +12,9 @@ from orbitgp.hyperparameters.parameters import Parameters
 from orbitgp.hyperparameters.subset_evidence import Subset
 from orbitgp.inference.passes import Examples
 from orbitgp.orbit_model import OrbitModel
+
+NUM_LEFT_OUT = 2000
+"""Data that a bound leaves out in turn."""
 
 NUM_DRAW_SETS = 5
 """Sets of orbit draws: the first serves the fit, the others tell its standard error."""
@@ -43,6 +46,11 @@ class Sampling:
         shape = (NUM_DRAW_SETS,)
         self.seeds = torch.randint(2**62, shape, generator=generator).tolist()
         self.targets = problem.targets
+
+    @property
+    def left_out(self) -> Int[Tensor, "T"]:
+        """Data to calibrate on: those without an inducing variable are like those to come."""
+        return self.order.flip(0)[:NUM_LEFT_OUT]
 
     def noise(self, num_draws: int, place: int = 0) -> Float[Tensor, "1 S K"] | None:
         """Noise of so many draws of one of the sets; None where a finite orbit is enumerated."""

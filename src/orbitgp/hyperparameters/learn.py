@@ -16,11 +16,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
-from orbitgp.hyperparameters.subset_evidence import (
-    Subset,
-    best_scales,
-    scales_with_gradient,
-)
+from orbitgp.hyperparameters.subset_evidence import Subset, best_scales, scales_with_gradient
 from orbitgp.inference.exact import climbed_ratio, evidence_at
 from orbitgp.kernels import average_covariances_among, average_gradients
 from orbitgp.orbit_model import OrbitModel
@@ -126,18 +122,36 @@ def _without_copies(points: Float[Tensor, "N S D"]) -> Float[Tensor, "N R D"]:
 def best_length(
     landscape: Landscape, z: np.ndarray, max_steps: int = MAX_LENGTH_STEPS
 ) -> tuple[np.ndarray, Scales]:
-    """The lengthscale uphill from here, in steps of a fifth, with all else as it is."""
-    best = z, landscape.at(z)
-    for step in (math.log(LENGTH_STEP), -math.log(LENGTH_STEP)):
-        moved = False
-        for _ in range(max_steps if landscape.parameters.num_lengths else 0):
+    """The lengthscale with the most evidence uphill from here: shorter, or else longer."""
+
+    def trial(other: np.ndarray, _: Scales) -> Scales:
+        return landscape.at(other)
+
+    start, factors = (z, landscape.at(z)), (LENGTH_STEP, 1 / LENGTH_STEP)
+    return uphill_length(landscape.parameters, trial, start, factors, max_steps)
+
+
+def uphill_length(
+    parameters: Parameters,
+    trial: Callable[[np.ndarray, Scales], Scales],
+    start: tuple[np.ndarray, Scales],
+    factors: tuple[float, float],
+    max_steps: int,
+) -> tuple[np.ndarray, Scales]:
+    """The best lengthscale in steps of the first factor, or of the second if the first gains none.
+
+    `trial` is given the place to try and the scales of the best one so far.
+    """
+    best = start
+    for factor in factors:
+        for _ in range(max_steps if parameters.num_lengths else 0):
             other = best[0].copy()
-            other[landscape.parameters.lengths] += step
-            found = landscape.at(other)
+            other[parameters.lengths] += math.log(factor)
+            found = trial(other, best[1])
             if not found.evidence > best[1].evidence:
                 break
-            best, moved = (other, found), True
-        if moved:
+            best = other, found
+        if best is not start:
             break
     return best
 
@@ -235,13 +249,11 @@ def climb(
     size, best = landscape.size, max(trials, key=lambda trial: trial[1].evidence)
     if not len(z) or max_steps < 1:
         return best
-    newest = best
 
     def objective(place: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best, newest
+        nonlocal best
         scales, gradient = landscape.with_gradient(place)
-        newest = (place.copy(), scales)
-        best = _better(best, newest)
+        best = _better(best, (place.copy(), scales))
         # a place without evidence is far below all others, so that a line search turns back
         value = -scales.evidence / size if math.isfinite(scales.evidence) else 1e6
         return value, -gradient / size
@@ -275,7 +287,7 @@ def search_width(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scale
     k = 0 is the model without these invariances, so no orbit ends with less evidence than that.
     """
     widths, start = landscape.parameters.widths, z
-    upper = np.array([high for _, high in landscape.parameters.bounds])
+    upper = _upper(landscape.parameters)
     best = best_length(landscape, z)
     if not landscape.parameters.num_widths:
         return best

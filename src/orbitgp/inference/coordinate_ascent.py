@@ -19,7 +19,7 @@ from torch import Tensor
 
 from orbitgp.gaussians import slices
 from orbitgp.inference.acceleration import Mixing
-from orbitgp.inference.exact import orbit_points
+from orbitgp.inference.exact import CHUNK, orbit_points
 from orbitgp.kernels import average_covariances, average_variances
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.orbit_model import OrbitModel
@@ -34,7 +34,6 @@ TOLERANCE = 1e-3
 """Root mean square change of the mean of f, in units of √(1 + f²), at which rounds end."""
 
 ROWS = 4096
-CHUNK = 512
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.gaussians import slices
+from orbitgp.inference.inducing import JITTER
 from orbitgp.kernels import Kernel, average_covariances
 from orbitgp.posterior.algebra import add_jitter, cholesky
 
-JITTER = 1e-5
 BLOCK = 2048
 NUM_COLUMNS = 3000
 MAX_ROUNDS = 60

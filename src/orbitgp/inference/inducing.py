@@ -104,7 +104,7 @@ def inducing_statistics(
     `others` were drawn at random from so many data, all that leave anything unexplained.
     """
     kernel, likelihood = model.kernel, model.likelihood
-    factor = prior_factor(kernel, points)
+    factor = cholesky(prior_covariance(kernel, points), "Kuu")
     one = likelihood.quadratic_bound(examples.x[:1], examples.y[:1])
     gram = torch.zeros_like(factor)
     linear = factor.new_zeros(len(points), one.linear.shape[1])
@@ -130,9 +130,9 @@ def inducing_statistics(
     )
 
 
-def prior_factor(kernel: Kernel, points: Float[Tensor, "M S D"]) -> Float[Tensor, "M M"]:
-    """L with L Lᵀ = Kuu, with a little jitter."""
-    return cholesky(add_jitter(average_covariances_among(kernel, points), JITTER), "Kuu")
+def prior_covariance(kernel: Kernel, points: Float[Tensor, "M S D"]) -> Float[Tensor, "M M"]:
+    """Kuu, with a little jitter."""
+    return add_jitter(average_covariances_among(kernel, points), JITTER)
 
 
 def _unexplained(

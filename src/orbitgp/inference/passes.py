@@ -1,7 +1,8 @@
 """Passes over all data in numbered chunks, which any number of processes share.
 
 The draws of a chunk come from a generator of its own, made of the seed of the pass and the number
-of the chunk. So a pass has the same result, but for the order of its sums, whoever takes a chunk.
+of the chunk. So a pass has the same result, but for the order of its sums, whichever process
+takes a chunk.
 """
 
 from abc import ABC, abstractmethod

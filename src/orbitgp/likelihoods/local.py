@@ -18,9 +18,8 @@ class LocalLikelihood(Likelihood):
     These must not depend on the orbit samples whose moments the bound multiplies, or the estimate
     would be biased. So they are carried along with the labels (`carry`), found from other draws;
     or a recognition network gives them from input and label (vdW 2018, section 4.5); or they are 0.
-    No bound has a λ above `max_precision`, which −log p(y | f) bends by at most. Class
-    probabilities are those of `factor` · f, with `spread` times its variance; both are 1 unless
-    they are calibrated.
+    Class probabilities are those of `factor` · f, with `spread` times its variance; both are 1
+    unless they are calibrated.
     """
 
     factor: Float[Tensor, ""]
@@ -32,13 +31,12 @@ class LocalLikelihood(Likelihood):
         *,
         num_outputs: int,
         num_local: int,
-        max_precision: float,
         recognition: nn.Module | None = None,
     ) -> None:
         super().__init__()
         check_num_classes(num_classes)
         self.num_classes, self.num_outputs, self.num_local = num_classes, num_outputs, num_local
-        self.max_precision, self.recognition = max_precision, recognition
+        self.recognition = recognition
         self.register_buffer("factor", torch.ones((), dtype=torch.float64))
         self.register_buffer("spread", torch.ones((), dtype=torch.float64))
 

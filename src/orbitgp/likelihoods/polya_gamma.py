@@ -33,8 +33,7 @@ class PolyaGamma(LocalLikelihood):
     """p(y = 1 | f) = σ(f) for labels 0 and 1; one output, one local parameter c."""
 
     def __init__(self, *, recognition: nn.Module | None = None) -> None:
-        sizes = {"num_outputs": 1, "num_local": 1, "max_precision": LARGEST}
-        super().__init__(2, **sizes, recognition=recognition)
+        super().__init__(2, num_outputs=1, num_local=1, recognition=recognition)
 
     @property
     def num_precisions(self) -> int:
@@ -71,7 +70,7 @@ class StickBreaking(LocalLikelihood):
 
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
         sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
-        super().__init__(num_classes, **sizes, max_precision=LARGEST, recognition=recognition)
+        super().__init__(num_classes, **sizes, recognition=recognition)
 
     @property
     def num_precisions(self) -> int:

@@ -30,7 +30,7 @@ class Softmax(LocalLikelihood):
 
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
         sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
-        super().__init__(num_classes, **sizes, max_precision=CURVATURE, recognition=recognition)
+        super().__init__(num_classes, **sizes, recognition=recognition)
 
     @property
     def num_precisions(self) -> int:
