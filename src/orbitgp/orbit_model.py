@@ -95,8 +95,6 @@ class OrbitModel(nn.Module):
         if noise is None:
             assert isinstance(self.orbit, FiniteOrbit)
             return self.orbit.enumerate(x).map(self.features)
-        if len(noise) == 1:
-            noise = noise.expand(len(x), -1, -1)
         return self.orbit.at(x, noise).map(self.features)
 
     def features(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:

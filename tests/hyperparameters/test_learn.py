@@ -7,7 +7,16 @@ import pytest
 import torch
 from torch.nn.functional import one_hot
 
-from orbitgp import RBF, Affine, FunctionOrbit, GaussianNoise, Identity, Rotation, UniformRange
+from orbitgp import (
+    RBF,
+    Affine,
+    FunctionOrbit,
+    GaussianNoise,
+    Identity,
+    Rotation,
+    UniformRange,
+    compose,
+)
 from orbitgp.hyperparameters.learn import (
     Landscape,
     best_length,
@@ -15,6 +24,7 @@ from orbitgp.hyperparameters.learn import (
     fine_scan,
     lost_without,
     scan,
+    scan_each,
     search_width,
 )
 from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
@@ -163,6 +173,37 @@ def test_the_search_never_ends_below_no_invariance():
     off[1] = best_length(none, none.parameters.vector())[0][0]
     assert ground.at(off).evidence == pytest.approx(alone.evidence, abs=1e-3)
     assert ground.at(z).evidence == pytest.approx(found.evidence)
+
+
+def test_ranges_that_do_harm_are_left_out():
+    """A scan over each range alone takes the shift and leaves the change of sign."""
+
+    def function(x, parameters):
+        return move(x, parameters[:, :1]) * torch.cos(8 * parameters[:, 1:])
+
+    orbit = FunctionOrbit(function, UniformRange([-0.1] * 2, [0.1] * 2)).double()
+    ground = landscape(orbit, num_draws=16, data=shifted())
+    start = ground.parameters.vector()
+    z, found = scan_each(ground, start, start)
+    assert z[0] > math.log(0.1)
+    assert z[1] == math.log(NARROWEST)
+    both = start.copy()
+    both[:2] = z[0]
+    none = landscape(Identity(), data=shifted())
+    alone = best_length(none, none.parameters.vector())[1]
+    assert found.evidence > max(alone.evidence, ground.at(both).evidence) + 5
+    assert ground.at(z).evidence == pytest.approx(found.evidence)
+
+
+def test_parts_of_a_composition_are_switched_off_in_turn():
+    orbit = compose(Affine(-0.1, 0.1), Rotation(-0.3, 0.3))
+    model = OrbitModel(orbit=orbit, kernel=RBF(1.0, 3.0), likelihood=Gaussian(0.1))
+    parameters = Parameters(model)
+    first, second = parameters.without_parts(parameters.vector())
+    off = np.full(6, math.log(NARROWEST))
+    np.testing.assert_allclose(first, [*off, math.log(0.3), math.log(3.0)], rtol=1e-5)
+    np.testing.assert_allclose(second, [*[math.log(0.1)] * 6, off[0], math.log(3.0)], rtol=1e-5)
+    assert Parameters(landscape(Affine(-0.1, 0.1)).model).without_parts(first) == []
 
 
 def test_what_a_range_is_worth():

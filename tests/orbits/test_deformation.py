@@ -25,7 +25,7 @@ def test_fields_have_their_amplitude_and_are_independent(generator):
     amplitude = [0.1, 0.2, 0.3, 0.4, 0.5]
     orbit = LocalDeformation(amplitude, 0.5, num_frequencies=4)
     noise = orbit.noise(4000, 1, generator=generator)
-    fields = orbit._fields(noise, SIDE, SIDE)[:, 0].flatten(2)
+    fields = orbit._fields(torch.zeros(1, SIDE, SIDE), noise)[:, 0].flatten(2)
     assert_mean(fields.square().mean(2), torch.tensor(amplitude).square(), "variances")
     assert_mean(fields[:, :4].mul(fields[:, 1:]).mean(2), torch.zeros(4), "covariances")
 
@@ -35,7 +35,7 @@ def test_fields_are_white_noise_smoothed_by_a_gaussian(width, generator):
     """Their covariance is that of a convolution, worked out on a fine grid with mirrored ends."""
     orbit = LocalDeformation(1.0, width, num_frequencies=10)
     noise = orbit.noise(6000, 1, generator=generator)
-    rows = orbit._fields(noise, SIDE, SIDE)[:, 0, 0, 5]  # along x, in the sixth row
+    rows = orbit._fields(torch.zeros(1, SIDE, SIDE), noise)[:, 0, 0, 5]  # along x, in the sixth row
     num_fine = 1200
     fine = (torch.arange(num_fine) * 2 + 1) / num_fine - 1
     coarse = (torch.arange(SIDE) * 2 + 1) / SIDE - 1
@@ -85,7 +85,7 @@ def test_thickness_moves_the_outline(generator):
     x = digit()
     orbit = LocalDeformation([1e-9] * 4 + [0.1], 5.0)  # so smooth that it is one number
     noise = orbit.noise(1, 200, generator=generator)
-    thickness = orbit._fields(noise, SIDE, SIDE)[0, :, 4].mean((1, 2))
+    thickness = orbit._fields(torch.zeros(1, SIDE, SIDE), noise)[0, :, 4].mean((1, 2))
     mass = orbit.transform(x, noise).sum((2, 3))[0] - x.sum()
     assert torch.corrcoef(torch.stack([thickness, mass]))[0, 1] > 0.99
 

@@ -102,6 +102,14 @@ def every_orbit():
 
 
 @pytest.mark.parametrize(("orbit", "shape"), list(every_orbit()))
+def test_noise_of_one_row_makes_the_same_draws_for_all_inputs(orbit, shape, generator):
+    x = inputs(shape, generator)
+    noise = orbit.shared_noise(int(min(orbit.size, 4)), generator=generator)
+    expected = orbit.transform(x, noise.expand(len(x), -1, -1))
+    assert_close(orbit.at(x, noise).points, expected)
+
+
+@pytest.mark.parametrize(("orbit", "shape"), list(every_orbit()))
 def test_shapes_words_and_determinism(orbit, shape, generator):
     x = inputs(shape, generator)
     num_samples = int(min(orbit.size, 4))

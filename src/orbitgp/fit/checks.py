@@ -14,11 +14,11 @@ from orbitgp.hyperparameters.learn import lost_without
 from orbitgp.hyperparameters.parameters import learned_ranges
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 
-NUM_EXAMINED = 1000
-"""Data that tell how much the evidence depends on the draws."""
+NUM_EXAMINED = 500
+"""Data that tell how much the evidence depends on the draws, and on each range."""
 
 IDENTIFIED = 2.0
-"""Nats that a range must be worth, to the data of the last climb."""
+"""Nats that a range must be worth."""
 
 MIN_COVERED, FEWEST_COVERED = 0.8, 20
 """The part of left-out targets that intervals of 95 % must hold, and how many can tell."""
@@ -28,8 +28,7 @@ def mark_identified(learning: Learning) -> None:
     """Mark the ranges whose evidence hardly changes when they are switched off."""
     if not learning.parameters.num_widths:
         return
-    # with many draws: few of them cover several directions so badly that any seems too many
-    landscape = learning.landscape(*learning.settings.levels[-1][:2])
+    landscape = learning.landscape(NUM_EXAMINED, learning.plan.num_draws)
     worth = torch.from_numpy(lost_without(landscape, learning.z)) >= IDENTIFIED
     for part in learned_ranges(learning.problem.model.orbit):
         own, worth = worth.tensor_split([int(part.learned.sum())])

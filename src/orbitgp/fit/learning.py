@@ -1,7 +1,8 @@
-"""Learning the hyperparameters: a scan, two climbs, and a search over the width of the ranges.
+"""Learning the hyperparameters: scans, climbs, and a search over the width of the ranges.
 
-1. A scan over scales of the ranges on few data, then L-BFGS on subsets that grow.
-2. A search over k × ranges, k from 0 to 1½, on the evidence of as many data as is affordable.
+1. A scan over common factors of the ranges on few data, then L-BFGS.
+2. A scan over each range alone; L-BFGS once more from there, if that has more evidence.
+3. A search over k × ranges, k from 0 to 1½, on the evidence of as many data as is affordable.
 
 All draws are made at the start, so learning that is resumed after any step ends with the same bits.
 """
@@ -21,13 +22,15 @@ from orbitgp.fit.checkpoint import Checkpoint
 from orbitgp.fit.plan import Plan
 from orbitgp.fit.problem import Problem, Sampling
 from orbitgp.fit.settings import TrainingSettings
-from orbitgp.hyperparameters.learn import Landscape, climb, fine_scan, scan, search_width
+from orbitgp.hyperparameters.learn import Landscape, climb, fine_scan, scan, scan_each, search_width
 from orbitgp.hyperparameters.parameters import Parameters
 from orbitgp.scales import Scales
 from orbitgp.sealed import MALFORMED
 
 INTERRUPTED = "interrupted; the best hyperparameters so far were kept"
 CONVERGED = "the evidence rose no further"
+
+NUM_PHASES = 4
 
 MAX_FINE, FINE_STEPS = (600, 16_000), 10
 """Data and orbit points up to which the search ends with a fine scan and a climb, and its steps."""
@@ -76,31 +79,51 @@ class Learning:
         """The evidence of some data as a function of z."""
         return self.sampling.landscape(self.parameters, num_data, num_draws, place)
 
+    def climbed(self) -> Landscape:
+        """That of the data of L-BFGS."""
+        return self.landscape(self.settings.climb_size, self.settings.climb_draws)
+
     def searched(self) -> Landscape:
         """That of the data of the last search."""
         return self.landscape(self.settings.search_size, self.plan.num_draws)
 
     def _climb(self, callback: Callback, checkpoint: Checkpoint) -> None:
         """The scan and the climbs that are still to come."""
-        settings, levels = self.settings, self.settings.levels
-        callback.started(1 + sum(steps for _, _, steps in levels))
-        while self.phase <= len(levels):
-            if self.phase == 0:
-                landscape = self.landscape(settings.scan_size, settings.scan_draws)
-                self._stepped(landscape, callback, *scan(landscape, self.z))
-            else:
-                num_data, num_draws, most = levels[self.phase - 1]
-                landscape = self.landscape(num_data, num_draws)
-                stepped = functools.partial(self._stepped, landscape, callback)
-                lifted = self.parameters.lifted(self.z, self.start)
-                self.z, _ = climb(landscape, lifted, self.z, max_steps=most, on_step=stepped)
+        callback.started(1 + self.settings.max_steps)
+        for phase in (self._scan, self._rise, self._one_by_one)[self.phase :]:
+            phase(callback)
             self.phase += 1
             checkpoint.keep(self)
         self.stopped = CONVERGED
 
+    def _scan(self, callback: Callback) -> None:
+        """The best common factor of all ranges."""
+        landscape = self.landscape(self.settings.scan_size, self.settings.scan_draws)
+        self._stepped(landscape, callback, *scan(landscape, self.z))
+
+    def _rise(self, callback: Callback, start: np.ndarray | None = None) -> None:
+        """L-BFGS, from where learning stands if no other start is given."""
+        landscape = self.climbed()
+        stepped = functools.partial(self._stepped, landscape, callback)
+        start, most = self.z if start is None else start, self.settings.max_steps
+        self.z, _ = climb(landscape, start, self.z, max_steps=most, on_step=stepped)
+
+    def _one_by_one(self, callback: Callback) -> None:
+        """Start again from fewer ranges, if they have more evidence than all that were climbed."""
+        if self.parameters.num_widths < 2:
+            return
+        # few draws are enough for few ranges
+        few = self.landscape(self.settings.scan_size, (self.settings.scan_draws + 1) // 2)
+        few_ranges, _ = scan_each(few, self.z, self.start)
+        others, landscape = self.parameters.without_parts(self.z), self.climbed()
+        best = max((self.z, few_ranges, *others), key=lambda z: landscape.at(z).evidence)
+        if best is not self.z:
+            self.z = best
+            self._rise(callback, self.parameters.lifted(best, self.start))
+
     def _search(self, checkpoint: Checkpoint) -> None:
         """The width of the ranges on the evidence that is reported, or on that of many data."""
-        if self.phase > len(self.settings.levels) + 1:
+        if self.phase == NUM_PHASES:
             return
         landscape = self.searched()
         z, _ = search_width(landscape, self.z)
@@ -108,7 +131,7 @@ class Learning:
         if landscape.size <= MAX_FINE[0] and points <= MAX_FINE[1] and len(z):
             z, _ = fine_scan(landscape, z)
             z, _ = climb(landscape, z, max_steps=FINE_STEPS, on_step=lambda *_: None)
-        self.z, self.phase = z, len(self.settings.levels) + 2
+        self.z, self.phase = z, NUM_PHASES
         checkpoint.keep(self)
 
     def _stepped(
@@ -156,7 +179,7 @@ class Learning:
                 raise ValueError(f"{len(z)} hyperparameters where there are {len(self.z)}")
             plan = self._plan_from(config["sizes"])
             phase, num_steps = int(config["phase"]), int(config["num_steps"])
-            if not 0 <= phase <= len(self.settings.levels) + 2 or num_steps < 0:
+            if not 0 <= phase <= NUM_PHASES or num_steps < 0:
                 raise ValueError(f"phase {phase} after {num_steps} steps")
             curve = evaluations_from(config["curve"])
             self.phase, self.num_steps, self.z = phase, num_steps, z.copy()

@@ -10,9 +10,9 @@ class TrainingSettings:
     """Sizes of the subsets whose exact evidence hyperparameters are learned by; all positive.
 
     A scan over widths of ranges takes `scan_size` data with `scan_draws` orbit draws. L-BFGS then
-    takes at most `max_steps` steps on `climb_size` data with `climb_draws` draws, and a quarter as
-    many on twice the data. Fewer draws would favour fewer directions. The last search over widths
-    takes `search_size` data, and class probabilities are calibrated on `calibration_size` of them.
+    takes at most `max_steps` steps on `climb_size` data with `climb_draws` draws; fewer draws would
+    favour orbits of few directions. The last search over widths takes `search_size` data, and class
+    probabilities are calibrated on `calibration_size` of them.
     """
 
     max_steps: int = 16
@@ -27,9 +27,3 @@ class TrainingSettings:
         bad = {name: value for name, value in vars(self).items() if not value > 0}
         if bad:
             raise InputError(f"training settings must be positive; got {bad}")
-
-    @property
-    def levels(self) -> tuple[tuple[int, int, int], ...]:
-        """Data, draws and steps of each climb."""
-        first = (self.climb_size, self.climb_draws, self.max_steps)
-        return (first, (2 * self.climb_size, self.climb_draws, max(1, self.max_steps // 4)))

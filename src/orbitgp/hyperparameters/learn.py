@@ -1,8 +1,10 @@
 """Hyperparameters with the most exact evidence: a scan over scales, then quasi-Newton steps.
 
-Ranges have several optima, and gradients do not lead from one to another. So a scan tries common
-factors of all ranges, and factors of each one, over several orders of magnitude; a user's own range
-is searched like the built-in ones, wherever it starts. L-BFGS goes on from the best of these.
+Ranges have several optima, and gradients do not lead from one to another: they find the way from
+wide ranges to narrow ones, but are proportional to the square of a narrow range. So a scan tries
+common factors of all ranges over several orders of magnitude, wherever they start, and L-BFGS goes
+on from the best of these. A second scan tries each range without the others, and those together
+that are worth it.
 """
 
 import math
@@ -25,15 +27,11 @@ from orbitgp.scales import Scales
 COMMON = tuple(2.0**k for k in (*range(-8, 0), *range(1, 9)))
 """Factors of all ranges that a scan tries."""
 
-SINGLE = (0.5, 2.0, 4.0, 8.0, 16.0, math.inf)
-"""Factors of one range; ∞ stands for its limit. Gradients find the way down, but not up: they are
-proportional to the square of a narrow range."""
-
-ALONE = (0.5, 2.0, 8.0, math.inf)
-"""Factors of a range, as it was at the start, that is tried beside those that were chosen."""
+ALONE = (2.0, 8.0, math.inf)
+"""Factors of a range that is tried without the others; ∞ stands for its limit."""
 
 WORTHWHILE = 1.0
-"""Nats that one more range must add, to the few data of a scan."""
+"""Nats that one more range must add to the evidence of the few data of a scan."""
 
 LENGTH_STEP = 0.8
 MAX_LENGTH_STEPS = 12
@@ -157,61 +155,45 @@ def uphill_length(
 
 
 def scan(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scales]:
-    """The better of all ranges together and of one range after the other."""
-    start = best_length(landscape, z)
-    if not landscape.parameters.num_widths:
-        return start
-    best = _scan_together(landscape, z, start)
-    if landscape.parameters.num_widths > 1:
-        best = _better(best, _scan_one_by_one(landscape, z, start))
-    return best_length(landscape, best[0])
-
-
-def _scan_together(
-    landscape: Landscape, z: np.ndarray, start: tuple[np.ndarray, Scales]
-) -> tuple[np.ndarray, Scales]:
-    """The best of common factors of all ranges, then of factors of each one in turn."""
-    parameters, best = landscape.parameters, start
+    """The best of common factors of all ranges, each with the lengthscale that suits it."""
+    parameters, best = landscape.parameters, best_length(landscape, z)
     upper = _upper(parameters)
-    for factor in COMMON:
+    for factor in COMMON if parameters.num_widths else ():
         other = best[0].copy()
         other[parameters.widths] = z[parameters.widths] + math.log(factor)
         best = _better(best, best_length(landscape, np.minimum(other, upper), 2))
-    for place in range(parameters.num_widths) if parameters.num_widths > 1 else ():
-        start = best
-        for factor in SINGLE:
-            other = start[0].copy()
-            other[place] = min(start[0][place] + math.log(factor), upper[place])
-            if math.isfinite(other[place]):
-                best = _better(best, (other, landscape.at(other)))
-    return best
+    return best_length(landscape, best[0])
 
 
-def _scan_one_by_one(
-    landscape: Landscape, z: np.ndarray, start: tuple[np.ndarray, Scales]
-) -> tuple[np.ndarray, Scales]:
-    """From no transformation, again and again the one that adds most evidence, while any does.
+def scan_each(landscape: Landscape, z: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, Scales]:
+    """Each range alone, then one after the other while it adds evidence, the most worthwhile first.
 
-    An orbit contains those with fewer transformations: it must not end below any of them.
+    An orbit contains those with fewer transformations: it must not end below any of them. Widths
+    are multiples of those of `start`.
     """
     parameters, upper = landscape.parameters, _upper(landscape.parameters)
-    off = start[0].copy()
+    off = z.copy()
     off[parameters.widths] = math.log(NARROWEST)
-    best, left = best_length(landscape, off), set(range(parameters.num_widths))
-    while left:
-        trials = []
-        for place in left:
-            for factor in ALONE:
-                other = best[0].copy()
-                other[place] = min(z[place] + math.log(factor), upper[place])
-                if math.isfinite(other[place]):
-                    trials.append((place, (other, landscape.at(other))))
-        place, found = max(trials, key=lambda trial: trial[1][1].evidence)
-        if found[1].evidence <= best[1].evidence + WORTHWHILE:
-            break
-        best = best_length(landscape, found[0], 2)
-        left.remove(place)
+    best = best_length(landscape, off)
+    found = []
+    for place in range(parameters.num_widths):
+        for factor in ALONE:
+            width = min(start[place] + math.log(factor), upper[place])
+            if math.isfinite(width):
+                evidence = landscape.at(_with(best[0], place, width)).evidence
+                found.append((evidence, place, width))
+    alone = {place: (evidence, width) for evidence, place, width in sorted(found)}
+    for place, (_, width) in sorted(alone.items(), key=lambda item: -item[1][0]):
+        other = _with(best[0], place, width)
+        if landscape.at(other).evidence > best[1].evidence + WORTHWHILE:
+            best = best_length(landscape, other, 2)
     return best
+
+
+def _with(z: np.ndarray, place: int, value: float) -> np.ndarray:
+    other = z.copy()
+    other[place] = value
+    return other
 
 
 def _upper(parameters: Parameters) -> np.ndarray:
@@ -249,6 +231,7 @@ def climb(
     size, best = landscape.size, max(trials, key=lambda trial: trial[1].evidence)
     if not len(z) or max_steps < 1:
         return best
+    tolerance = TOLERANCE / max(abs(best[1].evidence), size)  # SciPy's is a relative one
 
     def objective(place: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best
@@ -264,15 +247,11 @@ def climb(
         jac=True,
         method="L-BFGS-B",
         bounds=landscape.parameters.bounds,
-        options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": _tolerance(best[1], size)},
+        # line searches may waste four evaluations
+        options={"maxiter": max_steps, "maxfun": max_steps + 4, "ftol": tolerance},
         callback=lambda _: on_step(*best),
     )
     return best
-
-
-def _tolerance(scales: Scales, size: int) -> float:
-    """`TOLERANCE` as SciPy wants it: relative to the evidence of a datum."""
-    return TOLERANCE / size / max(abs(scales.evidence) / size, 1.0)
 
 
 def _better(
@@ -310,10 +289,9 @@ def search_width(landscape: Landscape, z: np.ndarray) -> tuple[np.ndarray, Scale
 
 def lost_without(landscape: Landscape, z: np.ndarray) -> np.ndarray:
     """The evidence that is lost, in nats, if a range is switched off, for each range of z."""
-    whole, lost = landscape.at(z).evidence, []
-    for place in range(landscape.parameters.num_widths):
-        other = z.copy()
-        other[place] = math.log(NARROWEST)
-        lost.append(whole - landscape.at(other).evidence)
+    whole, off = landscape.at(z).evidence, math.log(NARROWEST)
+    lost = np.zeros(landscape.parameters.num_widths)
+    for place in np.flatnonzero(z[: len(lost)] > off).tolist():
+        lost[place] = whole - landscape.at(_with(z, place, off)).evidence
     landscape.parameters.assign(z)
-    return np.array(lost)
+    return lost

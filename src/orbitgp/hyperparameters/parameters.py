@@ -7,6 +7,7 @@ they are. The kernel's variance is no part of the vector: it has its best value 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -53,7 +54,7 @@ class Parameters:
             for p in (*orbit.parameters(), *kernel.parameters())
             if p.requires_grad and id(p) not in own | scales
         ]
-        self.num_widths = sum(widths)
+        self.num_widths, self._ends = sum(widths), np.cumsum([0, *widths]).tolist()
         self.num_lengths = sum(int(p.chosen.sum()) for p in self._parts) - self.num_widths
         start, uppers = self.vector(), [part.upper for part in self._parts]
         most = np.concatenate([upper.double().log().numpy() for upper in uppers] or [start[:0]])
@@ -106,6 +107,14 @@ class Parameters:
         other = z.copy()
         other[self.widths] = np.maximum(z, start + math.log(0.5))[self.widths]
         return other
+
+    def without_parts(self, z: np.ndarray) -> list[np.ndarray]:
+        """z with all ranges of one part switched off, for each part of a composition."""
+        found = []
+        for low, high in pairwise(self._ends) if len(self._ends) > 2 else ():
+            found.append(z.copy())
+            found[-1][low:high] = math.log(NARROWEST)
+        return found
 
     def gradient(self, of_raw: Sequence[Tensor]) -> np.ndarray:
         """∂/∂z from the gradients with respect to `raw`."""

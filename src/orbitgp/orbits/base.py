@@ -105,9 +105,16 @@ class Orbit(nn.Module, ABC):
         draws = {"generator": generator, "group_size": group_size}
         return self.at(x, self.noise(len(x), num_samples, **draws))
 
-    def at(self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]) -> OrbitSample:
-        """The points that this noise leads to."""
-        return OrbitSample(self.transform(x, noise.to(x.device)), self.size)
+    def at(self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"]) -> OrbitSample:
+        """The points that this noise leads to; that of one row makes the same draws for all x."""
+        transform = self.transform_alike if len(noise) == 1 else self.transform
+        return OrbitSample(transform(x, noise.to(x.device)), self.size)
+
+    def transform_alike(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """The same S draws for all inputs; for orbits that can do it with less work."""
+        return self.transform(x, noise.expand(len(x), -1, -1))
 
     def log_prior(self) -> Float[Tensor, ""]:
         """Log density of the learned ranges under their priors; 0 without any."""

@@ -67,6 +67,18 @@ class Composition(Orbit):
         sizes = [part.noise_size for part in _parts(self)]
         return _in_turn(_parts(self), x, noise.split(sizes, -1))
 
+    def transform_alike(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """Draw by draw, since all inputs have the same."""
+        first, *others = _parts(self)
+        noises = noise.split([part.noise_size for part in _parts(self)], -1)
+        points = first.transform_alike(x, noises[0])
+        for part, own in zip(others, noises[1:], strict=True):
+            draws = zip(points.unbind(1), own.split(1, 1), strict=True)
+            points = torch.cat([part.transform_alike(*draw) for draw in draws], 1)
+        return points
+
     def describe(self) -> str:
         """In words."""
         return ", then ".join(part.describe() for part in _parts(self))

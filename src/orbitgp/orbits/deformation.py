@@ -83,23 +83,27 @@ class LocalDeformation(Orbit):
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
     ) -> Float[Tensor, "N S *event"]:
         """Deformed images."""
-        if x.ndim not in (3, 4):
-            raise InputError(
-                f"deformations act on images [N, H, W] or [N, C, H, W]; got {list(x.shape)}"
-            )
+        _check_images(x)
         size = max(1, BLOCK // noise.shape[1])
         blocks = zip(x.split(size), noise.split(size), strict=True)
-        return torch.cat([self._deformed(*block) for block in blocks])
+        return torch.cat([self._deformed(part, self._fields(x, own)) for part, own in blocks])
+
+    def transform_alike(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"]
+    ) -> Float[Tensor, "N S *event"]:
+        """The same fields for all images."""
+        _check_images(x)
+        fields, size = self._fields(x, noise), max(1, BLOCK // noise.shape[1])
+        return torch.cat([self._deformed(part, fields) for part in x.split(size)])
 
     def _deformed(
-        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
+        self, x: Float[Tensor, "N *event"], fields: Float[Tensor, "R S 5 H W"]
     ) -> Float[Tensor, "N S *event"]:
         height, width = x.shape[-2:]
-        fields = self._fields(noise, height, width).to(x.dtype)
         displacement, thickness = _displacement(fields), fields[:, :, 4]
         images = x.reshape(len(x), -1, height, width)
         move = _first_order if self.tangent else _warped
-        moved = move(images, displacement)
+        moved = move(images, displacement.expand(len(x), -1, -1, -1, -1))
         slope = _gradient(moved.flatten(0, 1)) * x.new_tensor([1, width / height])[:, None, None]
         steepness = slope.square().sum(2).add(SMOOTHING**2).sqrt()
         steepness = (steepness - SMOOTHING).unflatten(0, moved.shape[:2])
@@ -107,9 +111,10 @@ class LocalDeformation(Orbit):
         return thick.reshape(*thick.shape[:2], *x.shape[1:])
 
     def _fields(
-        self, noise: Float[Tensor, "N S K"], height: int, width: int
-    ) -> Float[Tensor, "N S 5 H W"]:
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"]
+    ) -> Float[Tensor, "R S 5 H W"]:
         """The five fields at every pixel, each with its amplitude."""
+        height, width = x.shape[-2:]
         frequencies, basis = _cosines(self.num_frequencies, height, width)
         frequencies, basis = frequencies.to(self.raw_width), basis.to(self.raw_width)
         weights = torch.exp(-0.5 * self.width**2 * frequencies)
@@ -119,7 +124,7 @@ class LocalDeformation(Orbit):
         normal = torch.special.ndtri(noise.double() + 0.5 / UNIT).to(self.raw_width)
         normal = normal.unflatten(-1, (-1, NUM_FIELDS)).mT
         coefficients = normal * (self.amplitude.unsqueeze(-1) * weights)
-        return (coefficients @ basis).unflatten(-1, (height, width))
+        return (coefficients @ basis).unflatten(-1, (height, width)).to(x.dtype)
 
     def describe(self) -> str:
         """In words."""
@@ -140,6 +145,13 @@ class LocalDeformation(Orbit):
     def _ends(self) -> list[float]:
         factors = [50.0, 50.0, math.degrees(1.0), 100.0, 50.0]
         return [f * a for f, a in zip(factors, self.amplitude.tolist(), strict=True)]
+
+
+def _check_images(x: Tensor) -> None:
+    if x.ndim not in (3, 4):
+        raise InputError(
+            f"deformations act on images [N, H, W] or [N, C, H, W]; got {list(x.shape)}"
+        )
 
 
 def _units() -> list[tuple[str, str]]:
