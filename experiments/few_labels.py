@@ -18,10 +18,10 @@ from sklearn.svm import SVC
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from experiments.data import load_named
 from experiments.mnist import subset
 from experiments.record import RESULTS, record
 from orbitgp import Affine
-from orbitgp.data.named import load_named
 
 HAND_SET = (0.2, 0.1, 0.1, 0.2, 0.1, 0.1)
 """Half-ranges of rotation (radians), log-scales, shear and shifts (half-widths): usual ones."""

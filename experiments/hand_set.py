@@ -9,10 +9,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from experiments.data import load_named
 from experiments.mnist import feature_map, scored, subset
 from experiments.record import RESULTS, record
 from orbitgp import Affine, InvariantGPClassifier, Orbit
-from orbitgp.data.named import load_named
 
 NUM_POINTS = 4000
 HAND_SET = {

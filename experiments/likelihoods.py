@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.data import load_named
 from experiments.mnist import ORBITS, scored, subset
 from experiments.record import RESULTS, record
 from orbitgp import RBF, InvariantGPClassifier
-from orbitgp.data.named import load_named
 
 PAIRS = {"usps-3-5": ("usps", (3, 5)), "fashion-shirt-coat": ("fashion-mnist", (6, 4))}
 MANY = ("gaussian", "softmax", "stick-breaking")

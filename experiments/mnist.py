@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.data import load_named
 from experiments.record import RESULTS, record
 from orbitgp import Callback, InvariantGPClassifier, OrientedEnergy
 from orbitgp.data.labelled import LabelledData
-from orbitgp.data.named import load_named
 from orbitgp.scores import evaluate
 
 ORBITS = ("none", "rotation", "affine", "local", "affine+local")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.data import data_folder
 from experiments.record import RESULTS, record
 from orbitgp import InvariantGPRegressor
-from orbitgp.data.named import data_folder
 from orbitgp.data.npz import read_npz
 
 NUM_TRAIN = 2000

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from experiments.data import load_named
 from experiments.record import RESULTS, code_version, record
 from orbitgp import FunctionOrbit, InvariantGPClassifier, Orbit, OrientedEnergy, UniformRange
 from orbitgp.data.labelled import LabelledData
-from orbitgp.data.named import load_named
 
 LEARNED = ("none", "rotation", "affine", "affine+local")
 """Each of them contains the one before it."""

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from experiments.data import load_named
 from experiments.record import RESULTS, record
 from orbitgp import InvariantGPClassifier, Rotation
-from orbitgp.data.named import load_named
 
 NUM_DATA = (250, 500, 1000, 2000, 4000)
 NUM_INDUCING = (500, 1000, 2000)

@@ -22,6 +22,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
 
+from experiments.data import load_named
 from experiments.order import drawn, time_shift
 from experiments.record import RESULTS, record
 from orbitgp import (
@@ -33,7 +34,6 @@ from orbitgp import (
     OrientedEnergy,
     PermutationGroup,
 )
-from orbitgp.data.named import load_named
 
 NUM_TRAIN, NUM_TEST = 300, 500
 STARTS = (0.005, 0.02, 0.1, 0.3)

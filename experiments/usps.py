@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.data import load_named
 from experiments.record import RESULTS, record
 from orbitgp import InvariantGPClassifier
-from orbitgp.data.named import load_named
 from orbitgp.scores import calibration_error
 
 

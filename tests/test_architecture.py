@@ -40,7 +40,10 @@ BORDERS = {
     "mlflow": {"callbacks/loggers.py"},
     "pyarrow": {"data/parquet.py"},
     "safetensors": {"sealed.py", "values.py"},
-    "sklearn": {f"estimators/{name}.py" for name in ("base", "classifier", "regressor")},
+    "sklearn": {
+        "data/named.py",
+        *(f"estimators/{name}.py" for name in ("base", "classifier", "regressor")),
+    },
     "braceexpand": {"data/webdataset.py"},
     "webdataset": {"data/webdataset.py"},
     "tqdm": {"callbacks/base.py"},

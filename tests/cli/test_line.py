@@ -1,6 +1,5 @@
-"""The line itself: help, completion, named sets, exit codes."""
+"""The line itself: help, completion, data, exit codes."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -12,11 +11,19 @@ from orbitgp import FileError, InputError, NumericalError
 from orbitgp.cli import main, schemas
 from orbitgp.cli.codes import code_of
 from orbitgp.cli.output import Output
-from orbitgp.data import named
 from tests.cli.conftest import ROOT, environment, orbitgp
 from tests.cli.schema import conforms
 
-COMMANDS = ("fit", "resume", "evaluate", "predict", "describe", "report", "data", "completion")
+COMMANDS = (
+    "fit",
+    "resume",
+    "evaluate",
+    "predict",
+    "describe",
+    "report",
+    "check-data",
+    "completion",
+)
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("fit", "--help")], ids=["all", "fit"])
@@ -29,7 +36,7 @@ def test_help_is_there_at_once(arguments):
         seconds.append(time.perf_counter() - start)
         assert process.returncode == 0
     assert min(seconds) < 0.3
-    assert "exit codes: 0 done; 1 a check failed; 2 wrong usage" in process.stdout
+    assert "exit codes: 0 done; 2 wrong usage" in process.stdout
     shown = COMMANDS if len(arguments) == 1 else ("--settings.max_steps", "--config", "--json")
     assert all(name in process.stdout for name in shown)
 
@@ -45,7 +52,7 @@ print({"torch", "sklearn"} & sys.modules.keys(), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("line", ["predict --help", "data list", "describe nothing", "fit"])
+@pytest.mark.parametrize("line", ["predict --help", "check-data --help", "describe nothing", "fit"])
 def test_torch_is_not_imported_in_vain(line):
     command = [sys.executable, "-c", WATCH, *line.split()]
     process = subprocess.run(
@@ -86,46 +93,21 @@ def test_completion_as_json(capsys):
     conforms(json.loads(capsys.readouterr().out), schemas.CompletionRecord)
 
 
-def test_data_list(tmp_path):
-    (tmp_path / "usps").mkdir()
-    (tmp_path / "usps/usps.npz").write_bytes(bytes(1500))
-    process = orbitgp("data", "list", "--json", ORBITGP_DATA=str(tmp_path))
+def test_check_data_says_what_would_be_read(images, table):
+    process = orbitgp("check-data", "--data", images, "--json")
     assert process.returncode == 0, process.stderr
     record = json.loads(process.stdout)
-    conforms(record, schemas.DataListRecord)
-    states = {part["name"]: (part["state"], part["bytes"]) for part in record["sets"]}
-    assert states.keys() == set(named.names())
-    assert states.pop("usps") == ("present", 1500)
-    assert set(states.values()) == {("missing", 0)}
-    text = orbitgp("data", "list", ORBITGP_DATA=str(tmp_path)).stdout.splitlines()
-    assert len(text) == len(record["sets"]) + 1
-    assert str(tmp_path) in text[-1]
-
-
-def test_data_check_finds_what_is_damaged_or_missing(tmp_path):
-    (tmp_path / "usps").mkdir()
-    (tmp_path / "usps/usps.npz").write_bytes(b"not that")
-    process = orbitgp("data", "check", "usps", "qm7", "--json", ORBITGP_DATA=str(tmp_path))
-    assert process.returncode == 1, process.stderr
-    record = json.loads(process.stdout)
-    conforms(record, schemas.DataCheckRecord)
-    assert [part["state"] for part in record["sets"]] == ["damaged", "missing"]
-    assert "again" in record["sets"][0]["advice"]
-    assert "ORBITGP_DATA" in record["sets"][1]["advice"]
-    everything = orbitgp("data", "check", ORBITGP_DATA=str(tmp_path))
-    assert everything.returncode == 1
-    assert f"0 of {len(named.names())} sets are ok" in everything.stdout
-    assert orbitgp("data", "check", "qm8").returncode == 2
-
-
-def test_data_check_is_content(tmp_path, monkeypatch, capsys):
-    (tmp_path / "usps").mkdir()
-    (tmp_path / "usps/usps.npz").write_bytes(b"published")
-    digest = hashlib.sha256(b"published").hexdigest()
-    monkeypatch.setenv("ORBITGP_DATA", str(tmp_path))
-    monkeypatch.setattr(named, "checksums", lambda: {"usps/usps.npz": digest})
-    assert main(["data", "check", "usps"]) == 0
-    assert capsys.readouterr().out == "usps: ok\n1 of 1 sets are ok\n"
+    conforms(record, schemas.CheckDataRecord)
+    assert (record["num_data"], record["num_test"]) == (60, 20)
+    assert sum(record["classes"].values()) == 60
+    assert record["task"] == "classification"
+    text = orbitgp("check-data", "--data", "digits").stdout
+    assert "1,000 inputs to learn from, 797 to test with" in text
+    assert "images of 8 × 8 pixels, values 0 … 16" in text
+    assert "0 (99), 1 (102)" in text
+    text = orbitgp("check-data", "--data", table, "--target", "sum").stdout
+    assert "regression: the labels are floats" in text
+    assert "classes" not in text
 
 
 @pytest.mark.parametrize(
@@ -139,11 +121,11 @@ def test_data_check_is_content(tmp_path, monkeypatch, capsys):
         ("fit --data x --out y --settings.max_steps 0", 2, "must be positive"),
         ("fit --data x --out y --image_size 8", 2, "--image_size"),
         ("fit --dat x --out y", 2, "orbitgp fit --help"),
-        ("fit --data mnits --out y", 2, "did you mean mnist"),
+        ("fit --data mnits --out y", 2, "possible are `digits`"),
         ("fit --data nowhere.npz --out y", 3, "nowhere.npz does not exist"),
         ("fit --config nowhere.yaml", 3, "nowhere.yaml"),
-        ("data", 2, "orbitgp data --help"),
-        ("data check --nme", 2, "orbitgp data check --help"),
+        ("check-data", 2, "orbitgp check-data --help"),
+        ("check-data --nme", 2, "orbitgp check-data --help"),
         ("resume nowhere", 3, "nowhere is not a folder"),
         ("describe nowhere", 3, "nowhere does not exist"),
         ("report nowhere", 3, "nowhere"),
@@ -181,12 +163,12 @@ def test_errors_are_one_line_with_their_code(line, code, part, capsys):
 def test_exit_codes(error, code, monkeypatch, capsys):
     """A defect of ours shows where it is; all else is one line."""
 
-    def fail():
+    def fail(*_):
         raise error
 
     assert code_of(error) == code
-    monkeypatch.setattr(named, "names", fail)
-    assert main(["data", "list"]) == code
+    monkeypatch.setattr("orbitgp.cli.data.checked", fail)
+    assert main(["check-data", "--data", "digits"]) == code
     shown = capsys.readouterr().err
     assert shown.endswith("orbitgp: x\n")
     assert ("Traceback" in shown) == (code == 70)
@@ -194,7 +176,7 @@ def test_exit_codes(error, code, monkeypatch, capsys):
 
 def test_a_closed_pipe_is_no_defect(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-m", "orbitgp", "data", "list"],
+        [sys.executable, "-m", "orbitgp", "check-data", "--data", "digits"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from orbitgp import FileError, InputError
-from orbitgp.data.named import load_named
 from orbitgp.data.sources import read_data, read_inputs
 from tests.data.test_data import idx_bytes
 from tests.data.test_images import grey_set, pixels, save
@@ -29,22 +28,14 @@ def idx_set(folder):
     return images, labels
 
 
-def test_names():
-    data, expected = read_data("ucr/GunPoint"), load_named("ucr/GunPoint")
-    np.testing.assert_array_equal(data.x, expected.x)
-    np.testing.assert_array_equal(read_inputs("ucr/GunPoint"), expected.x_test)
-    np.testing.assert_array_equal(read_inputs("ucr/GunPoint", split="train"), expected.x)
-    assert len(read_inputs("ucr/ECG5000_train_part")) == 500
-
-
 def test_what_is_neither_name_nor_path(tmp_path):
-    with pytest.raises(InputError, match=r"called minst; did you mean mnist.*Possible are a name"):
-        read_data("minst")
-    with pytest.raises(InputError, match="called mnist; did you mean"):
-        read_data(Path("mnist"))  # a path is never a name
-    with pytest.raises(InputError, match=r"no file or folder called .*nothing\.csv; Possible"):
+    with pytest.raises(InputError, match=r"called digit; possible are `digits`"):
+        read_data("digit")
+    with pytest.raises(InputError, match="no file or folder called digits"):
+        read_data(Path("digits"))  # a path is never a name
+    with pytest.raises(InputError, match=r"no file or folder called .*nothing\.csv; possible"):
         read_inputs(tmp_path / "nothing.csv")
-    with pytest.raises(InputError, match=r"Possible are|cannot be opened"):
+    with pytest.raises(InputError, match=r"possible are|cannot be opened"):
         read_data("\0")
     with pytest.raises(InputError, match="cannot be opened"):
         read_data("x" * 5000)
@@ -122,6 +113,6 @@ def test_tables_and_npy(tmp_path):
 
 def test_options_that_a_source_does_not_heed(tmp_path):
     with pytest.raises(InputError, match="a target is a column"):
-        read_data("usps", target="y")
+        read_data(npz(tmp_path, x=X, y=Y), target="y")
     with pytest.raises(InputError, match="is for a folder of images"):
         read_data(npz(tmp_path, x=X, y=Y), image_size=(2, 2))

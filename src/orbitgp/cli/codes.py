@@ -3,7 +3,6 @@
 from orbitgp.errors import FileError, NumericalError, OrbitGPError
 
 DONE = 0
-CHECK_FAILED = 1
 BAD_INPUT = 2
 BAD_FILE = 3
 NUMERICAL = 4
@@ -12,7 +11,7 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 EPILOG = (
-    "exit codes: 0 done; 1 a check failed; 2 wrong usage or bad input; 3 a file or folder is "
+    "exit codes: 0 done; 2 wrong usage or bad input; 3 a file or folder is "
     "missing or malformed; 4 a numerical failure; 70 a defect of orbitgp; 130 interrupted. "
     "Errors are one line on stderr, and with --json also an object on stdout."
 )

@@ -44,15 +44,6 @@ class Command:
     config: bool = False
 
 
-@dataclass(frozen=True)
-class Group:
-    """Commands under a common name."""
-
-    name: str
-    help: str
-    commands: tuple[Command, ...]
-
-
 RUN = Argument("run", "folder of a run", metavar="RUN", path=True)
 
 SHARED = (

@@ -1,8 +1,7 @@
 """All commands."""
 
-from orbitgp.cli.command import Command, Group
 from orbitgp.cli.completion import completion
-from orbitgp.cli.data import DATA
+from orbitgp.cli.data import CHECK_DATA
 from orbitgp.cli.describe import DESCRIBE
 from orbitgp.cli.evaluate import EVALUATE
 from orbitgp.cli.fit import FIT
@@ -10,5 +9,5 @@ from orbitgp.cli.predict import PREDICT
 from orbitgp.cli.report import REPORT
 from orbitgp.cli.resume import RESUME
 
-OTHERS: tuple[Command | Group, ...] = (*(FIT, RESUME, EVALUATE, PREDICT, DESCRIBE, REPORT, DATA),)
+OTHERS = (FIT, RESUME, EVALUATE, PREDICT, DESCRIBE, REPORT, CHECK_DATA)
 COMMANDS = (*OTHERS, completion(OTHERS))

@@ -5,7 +5,7 @@ from typing import Any
 
 import orbitgp
 from orbitgp.cli.codes import DONE
-from orbitgp.cli.command import Argument, Command, Group
+from orbitgp.cli.command import Argument, Command
 from orbitgp.cli.output import Output
 from orbitgp.cli.schemas import CompletionRecord
 from orbitgp.errors import InputError
@@ -15,7 +15,7 @@ SHELL = Argument(
 )
 
 
-def completion(commands: Sequence[Command | Group]) -> Command:
+def completion(commands: Sequence[Command]) -> Command:
     """The command that completes these, and itself."""
 
     def run(options: Mapping[str, Any], output: Output) -> int:
@@ -32,7 +32,7 @@ def completion(commands: Sequence[Command | Group]) -> Command:
     return command
 
 
-def _script(commands: Sequence[Command | Group], shell: str) -> str:
+def _script(commands: Sequence[Command], shell: str) -> str:
     from orbitgp.cli.usage import usage_parser
 
     try:

@@ -37,9 +37,9 @@ class FitOptions:
 
     def anywhere(self) -> "FitOptions":
         """The same from whatever folder it is run: paths are made absolute."""
-        from orbitgp.data.named import names
+        from orbitgp.data.named import is_name
 
-        if self.data in names():  # which comes before a folder that happens to be called so
+        if is_name(self.data):  # which comes before a folder that happens to be called so
             return self
         return replace(self, data=str(Path(self.data).expanduser().resolve()))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DATA = (
     Argument(
         "--data",
-        "a named set (see `orbitgp data list`), a folder of images by class, an .npz, .csv or "
+        "digits, openml:NAME, a folder with a folder of images for each class, an .npz, .csv or "
         ".parquet file, or a folder of IDX files",
         required=True,
         path=True,
@@ -57,8 +57,8 @@ def read_unlabelled(
 def check_source(source: str) -> None:
     """What is plainly a path, and not a name, has to be there."""
     is_path = bool(Path(source).suffix) or source.startswith(("/", ".", "~"))
-    if is_path and not Path(source).expanduser().exists():
-        raise FileError(f"{source} does not exist; give a file, a folder, or the name of a set")
+    if is_path and not source.startswith("openml:") and not Path(source).expanduser().exists():
+        raise FileError(f"{source} does not exist; give a file, a folder, digits or openml:NAME")
 
 
 def as_fitted(

@@ -128,35 +128,16 @@ class CompletionRecord(TypedDict):
     script: str
 
 
-class SetPart(TypedDict):
-    """A named set; `bytes` is what its files take on the disk."""
+class CheckDataRecord(TypedDict):
+    """check-data; `classes` counts the inputs of each, and is null for regression."""
 
-    name: str
-    state: Literal["present", "missing"]
-    bytes: int
-    files: list[str]
-    source: str
-
-
-class DataListRecord(TypedDict):
-    """data list."""
-
-    schema: Literal["orbitgp.data-list/1"]
-    folder: str
-    sets: list[SetPart]
-
-
-class CheckPart(TypedDict):
-    """`advice` says what to do, and is null if there is nothing to do."""
-
-    name: str
-    state: Literal["ok", "missing", "damaged"]
-    advice: str | None
-
-
-class DataCheckRecord(TypedDict):
-    """data check; exit code 1 unless every state is ok."""
-
-    schema: Literal["orbitgp.data-check/1"]
-    folder: str
-    sets: list[CheckPart]
+    schema: Literal["orbitgp.check-data/1"]
+    data: str
+    num_data: int
+    num_test: int
+    input_shape: list[int]
+    lowest: float
+    highest: float
+    task: Task
+    task_reason: str
+    classes: dict[str, int] | None

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orbitgp.cli.codes import EPILOG
-from orbitgp.cli.command import SHARED, Argument, Command, Group
+from orbitgp.cli.command import SHARED, Argument, Command
 
 CONFIG = Argument("--config", "YAML file of options; what comes after it wins", path=True)
 PRINT_CONFIG = Argument("--print_config", "print all options as YAML, for --config", bool)
 
 
 def usage_parser(
-    commands: Sequence[Command | Group], version: str, path_completion: Any = None
+    commands: Sequence[Command], version: str, path_completion: Any = None
 ) -> argparse.ArgumentParser:
     """A parser that knows all names and checks no value."""
     parser = argparse.ArgumentParser(
@@ -26,15 +26,12 @@ def usage_parser(
 
 
 def _add_commands(
-    parser: argparse.ArgumentParser, commands: Sequence[Command | Group], path_completion: Any
+    parser: argparse.ArgumentParser, commands: Sequence[Command], path_completion: Any
 ) -> None:
     added = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands:
         about = f"{command.help[0].upper()}{command.help[1:]}."
         sub = added.add_parser(command.name, help=command.help, description=about, epilog=EPILOG)
-        if isinstance(command, Group):
-            _add_commands(sub, command.commands, path_completion)
-            continue
         config = (CONFIG, PRINT_CONFIG) if command.config else ()
         for argument in (*config, *command.arguments, *SHARED):
             action = sub.add_argument(argument.name, **_details(argument))

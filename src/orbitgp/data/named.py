@@ -1,115 +1,112 @@
-"""Sets of data by name, found under ORBITGP_DATA, with checksums; nothing is ever downloaded."""
+"""Data by name: the digits that scikit-learn ships, and any data set of OpenML."""
 
-import hashlib
-import os
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from orbitgp.data.idx import read_idx
 from orbitgp.data.labelled import LabelledData
-from orbitgp.data.npz import read_npz
 from orbitgp.errors import FileError, InputError
 
-SOURCES = {
-    "mnist": "the four IDX files of MNIST (LeCun, Cortes and Burges)",
-    "fashion-mnist": "the four IDX files of zalandoresearch/fashion-mnist",
-    "usps": "USPS digits: x_train, x_test [n, 16, 16] in [0, 1], y_train, y_test as one npz",
-    "kmnist-test": "the test part of Kuzushiji-MNIST by CODH (rois-codh/kmnist)",
-    "notmnist-10k": "10,000 letters of notMNIST (davidflanagan/notMNIST-to-MNIST)",
-    "mnist-rot-standin": "digits of MNIST turned by random angles (made for this project)",
-    "malaria-cells": "malaria cells of NIH/NLM (Rajaraman et al. 2018), 28×28, green",
-    "mirabest-confident": "radio galaxies of MiraBest (fmporter/MiraBest)",
-    "ucr": "series of the UCR archive (Dau et al. 2018), one npz each",
-    "qm7": "geometries and energies of QM7 (qmlcode/qml)",
-}
+DIGITS = "digits"
+OPENML = "openml:"
+NUM_DIGITS = 1000
+"""Digits to learn from. The set is in the order of its writers, so the others test on new hands."""
 
 
-def data_folder() -> Path:
-    """Where named sets are looked for: $ORBITGP_DATA, or shared/data beside a checkout."""
-    beside = Path(__file__).parents[4] / "shared" / "data"
-    return Path(os.environ.get("ORBITGP_DATA", beside))
+def is_name(source: object) -> bool:
+    """Whether this is a name rather than the path of a file or folder."""
+    return isinstance(source, str) and (source == DIGITS or source.startswith(OPENML))
 
 
-def names() -> list[str]:
-    """Every name that `load_named` knows."""
-    series = sorted(Path(file).stem for file in checksums() if file.startswith("ucr/"))
-    return [name for name in SOURCES if name != "ucr"] + [f"ucr/{name}" for name in series]
+def load_named(
+    name: str, *, target: str | None = None, image_size: tuple[int, int] | None = None
+) -> LabelledData:
+    """Load `digits`, `openml:NAME` or `openml:NAME@VERSION`.
+
+    Parameters
+    ----------
+    name : str
+        `digits` are the 1,797 handwritten digits of `sklearn.datasets.load_digits`, of 8 × 8
+        pixels: 1,000 to learn from and 797 to test with. `openml:NAME` is loaded by
+        `sklearn.datasets.fetch_openml`, which keeps it in `~/scikit_learn_data`.
+    target : str, optional
+        Column of the labels of an OpenML data set; its default target if None.
+    image_size : tuple of int, optional
+        Height and width, if each row of an OpenML data set is an image.
+
+    Returns
+    -------
+    LabelledData
+        Inputs and labels; data sets of OpenML have no test part.
+
+    Raises
+    ------
+    InputError
+        If an option does not apply, or rows are not images of that size.
+    FileError
+        If the data set cannot be downloaded, or does not consist of numbers.
+
+    Examples
+    --------
+    >>> from orbitgp.data.named import load_named
+    >>> data = load_named("digits")
+    >>> data.x.shape, data.x_test.shape
+    ((1000, 8, 8), (797, 8, 8))
+    """
+    if name != DIGITS:
+        return _openml(name, target, image_size)
+    if target is not None or image_size is not None:
+        raise InputError("digits have one label and one size: give neither target nor image_size")
+    from sklearn.datasets import load_digits
+
+    digits: Any = load_digits()
+    x, y = digits.images.astype(np.float32), digits.target
+    return LabelledData(x[:NUM_DIGITS], y[:NUM_DIGITS], x[NUM_DIGITS:], y[NUM_DIGITS:])
 
 
-def checksums() -> dict[str, str]:
-    """sha256 of every file of every named set."""
-    lines = (Path(__file__).parent / "sha256.txt").read_text().split()
-    return dict(zip(lines[1::2], lines[::2], strict=True))
+def _openml(name: str, target: str | None, image_size: tuple[int, int] | None) -> LabelledData:
+    from sklearn.datasets import fetch_openml
 
-
-def files_of(name: str) -> list[str]:
-    """The files of a set, under the folder of data."""
-    known = checksums()
-    if name.startswith("ucr/"):
-        files = [f"{name}.npz"]
-    else:
-        files = [file for file in known if file.startswith(f"{name}/")]
-    if name not in names() or not set(files) <= known.keys():
-        raise InputError(f"no set of data is called {name!r}; there are {', '.join(names())}")
-    return files
-
-
-def check(name: str) -> None:
-    """Refuse a set with a file that is missing or not the one that was published."""
-    folder, known = data_folder(), checksums()
-    missing = [file for file in files_of(name) if not (folder / file).is_file()]
-    if missing:
-        source = SOURCES[name.split("/")[0]]
-        raise FileError(
-            f"{name} is not here: get {source}, and put {', '.join(missing)} into {folder}, or "
-            "set ORBITGP_DATA to the folder that has them"
+    title, _, version = name.removeprefix(OPENML).partition("@")
+    if not title or not (version.isdigit() or not version):
+        raise InputError(f"expected openml:NAME or openml:NAME@VERSION; got {name}")
+    try:
+        found: Any = fetch_openml(
+            title,
+            version=int(version) if version else "active",
+            target_column="default-target" if target is None else target,
+            as_frame=False,
+            parser="liac-arff",
         )
-    for file in files_of(name):
-        digest = hashlib.sha256((folder / file).read_bytes()).hexdigest()
-        if digest != known[file]:
-            raise FileError(
-                f"{folder / file} has sha256 {digest}; expected {known[file]}: it is damaged, or "
-                "another version"
-            )
+    except (OSError, ValueError, KeyError) as error:
+        raise FileError(
+            f"{name} could not be loaded from OpenML ({type(error).__name__}: {error}); look up "
+            "its name and columns on openml.org, and check the network"
+        ) from error
+    x, y = found.data, found.target
+    if y is None:
+        raise FileError(f"{name} has no default target; name its column of labels by target")
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "biuf":
+        raise FileError(f"{name} holds text or is sparse; expected a table of numbers")
+    return LabelledData(_images(name, x, image_size), _labels(y))
 
 
-def load_named(name: str) -> LabelledData:
-    """A named set, after its files were checked."""
-    check(name)
-    folder = data_folder()
-    paths = [folder / file for file in files_of(name)]
-    if paths[0].suffix == ".gz":
-        arrays = [read_idx(path) for path in sorted(paths)]  # t10k before train, images first
-        test, train = arrays[:2], arrays[2:]
-        return LabelledData(*(train or test), *(test if train else ()))
-    arrays = {}
-    for path in paths:
-        prefix = f"{path.stem}/" if len(paths) > 1 else ""
-        arrays |= {prefix + key: value for key, value in read_npz(path).items()}
-    return _labelled(name, arrays)
+def _images(name: str, x: np.ndarray, size: tuple[int, int] | None) -> np.ndarray:
+    """Rows as images of this size, or as they are."""
+    x = x.astype(np.float32)
+    if size is None:
+        return x
+    if x.shape[1] != size[0] * size[1]:
+        raise InputError(
+            f"{name} has {x.shape[1]} columns, which are no images of {size[0]} × {size[1]}"
+        )
+    return x.reshape(-1, *size)
 
 
-def _labelled(name: str, arrays: dict[str, np.ndarray]) -> LabelledData:
-    """Which arrays of a set are inputs and which are labels."""
-    match name:
-        case "kmnist-test":
-            return LabelledData(
-                arrays["kmnist-test-imgs/arr_0"], arrays["kmnist-test-labels/arr_0"]
-            )
-        case "malaria-cells":
-            test = arrays["fold"] == 0  # all cells of a patient share a fold
-            return _split(arrays["images"], arrays["labels"], test)
-        case "mirabest-confident":
-            return _split(arrays["images"], arrays["labels"], arrays["batch"] == 0)
-        case "qm7":
-            return LabelledData(
-                np.concatenate([arrays["Z"][:, :, None], arrays["R"]], 2), arrays["e_pbe0"]
-            )
-    if "x_test" not in arrays or not len(arrays["x_test"]):
-        return LabelledData(arrays["x_train"], arrays["y_train"])
-    return LabelledData(*(arrays[key] for key in ("x_train", "y_train", "x_test", "y_test")))
-
-
-def _split(x: np.ndarray, y: np.ndarray, test: np.ndarray) -> LabelledData:
-    return LabelledData(x[~test], y[~test], x[test], y[test])
+def _labels(y: np.ndarray) -> np.ndarray:
+    """Numbers as they are; names as strings, or as integers where all of them are written so."""
+    if y.dtype.kind != "O":
+        return y
+    names = y.astype(str)
+    integers = all(name.removeprefix("-").isdecimal() for name in set(names.tolist()))
+    return names.astype(np.int64) if integers else names

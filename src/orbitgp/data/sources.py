@@ -1,6 +1,5 @@
-"""Data from wherever they are: a name, a folder or a file."""
+"""Data by name, from a folder or from a file."""
 
-import difflib
 from pathlib import Path
 from typing import Literal
 
@@ -16,8 +15,8 @@ from orbitgp.errors import FileError, InputError
 
 TABLES = (".csv", ".parquet")
 POSSIBLE = (
-    "a name of `orbitgp data list`, a folder with a folder of images for each class, a folder "
-    "with IDX files, or a file .npz, .csv or .parquet"
+    "`digits`, `openml:NAME`, a folder with a folder of images for each class (or with train and "
+    "test folders of such folders), a folder with IDX files, or a file .npz, .csv or .parquet"
 )
 
 
@@ -26,14 +25,14 @@ def read_data(
 ) -> LabelledData:
     """Inputs with labels.
 
-    `source` is a named set; a folder of images by class, or of IDX files; IDX images with their
-    labels beside them; an npz archive with x_train, y_train, x_test, y_test or x, y; a .csv or
-    .parquet table, in which `target` names the column of labels (the last one by default).
-    `image_size`, height and width, is for folders of images.
+    `source` is `digits` or `openml:NAME`; a folder of images by class, or of IDX files; IDX images
+    with their labels beside them; an npz archive with x_train, y_train, x_test, y_test or x, y; a
+    .csv or .parquet table, in which `target` names the column of labels (the last by default).
+    `image_size`, height and width, is for folders of images and for rows of OpenML.
     """
-    if isinstance(source, str) and source in named.names():
-        _refuse_options(source, target, image_size)
-        return named.load_named(source)
+    if isinstance(source, str) and named.is_name(source):
+        check_size(image_size)
+        return named.load_named(source, target=target, image_size=image_size)
     path = _existing(source)
     _refuse_options(path, target, image_size)
     if path.is_dir():
@@ -60,7 +59,7 @@ def read_inputs(
     lone x in an npz archive, an npy file, IDX images, a table. All columns of a table are inputs,
     but for `target` if it is there.
     """
-    path = None if isinstance(source, str) and source in named.names() else _existing(source)
+    path = None if named.is_name(source) else _existing(source)
     if path is not None:
         _refuse_options(path, target, image_size)
         suffix = path.suffix.lower()
@@ -85,22 +84,14 @@ def _existing(source: str | Path) -> Path:
             return path
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{source!s:.80} cannot be opened: {error}") from None
-    near = difflib.get_close_matches(str(source), named.names(), n=5)
-    hint = f"did you mean {', '.join(near)}? " if near else ""
-    raise InputError(
-        f"there is no set of data and no file or folder called {source!s:.200}; {hint}Possible are "
-        f"{POSSIBLE}"
-    )
+    raise InputError(f"there is no file or folder called {source!s:.200}; possible are {POSSIBLE}")
 
 
-def _refuse_options(
-    source: str | Path, target: str | None, image_size: tuple[int, int] | None
-) -> None:
+def _refuse_options(source: Path, target: str | None, image_size: tuple[int, int] | None) -> None:
     """An option that a source would not heed is a mistake."""
-    is_path = isinstance(source, Path)
-    if target is not None and not (is_path and source.suffix.lower() in TABLES):
+    if target is not None and source.suffix.lower() not in TABLES:
         raise InputError(f"a target is a column of a .csv or .parquet table; {source} has none")
-    if image_size is not None and not (is_path and source.is_dir()):
+    if image_size is not None and not source.is_dir():
         raise InputError(f"the size of images is for a folder of images; {source} is none")
     check_size(image_size)
 
