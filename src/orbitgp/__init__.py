@@ -146,6 +146,8 @@ _HOMES = {
     "values": ("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
 }
 
+_MODULES = ("data", "recipes", "reports", "scores")
+
 
 def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
@@ -153,6 +155,8 @@ def __getattr__(name: str) -> Any:
             value = getattr(importlib.import_module(f"orbitgp.{module}"), name)
             globals()[name] = value
             return value
+    if name in _MODULES:
+        return importlib.import_module(f"orbitgp.{name}")
     raise AttributeError(f"module 'orbitgp' has no attribute {name!r}")
 
 

@@ -2,19 +2,50 @@
 
 
 class OrbitGPError(Exception):
-    """Base of every error that orbitgp raises on purpose."""
+    """Base class of the errors that orbitgp raises on purpose.
+
+    Examples
+    --------
+    >>> import orbitgp
+    >>> try:
+    ...     orbitgp.Rotation(-180, 180)
+    ... except orbitgp.OrbitGPError as error:
+    ...     print(error)
+    angles are in radians and at most π; got -180 … 180: for degrees, use math.radians
+    """
 
 
 class InputError(OrbitGPError, ValueError):
-    """An argument cannot be used as it was given."""
+    """An argument cannot be used as it was given; a `ValueError`.
+
+    Examples
+    --------
+    >>> import orbitgp
+    >>> issubclass(orbitgp.InputError, ValueError)
+    True
+    """
 
 
 class FileError(OrbitGPError, ValueError):
-    """A file is damaged, hostile, of another version, or not one of ours."""
+    """A file is missing, damaged, of another version, or was not written by orbitgp.
+
+    Examples
+    --------
+    >>> import orbitgp
+    >>> issubclass(orbitgp.FileError, orbitgp.OrbitGPError)
+    True
+    """
 
 
 class NumericalError(OrbitGPError, ArithmeticError):
-    """A matrix that must be positive definite is not."""
+    """A matrix that must be positive definite is not.
+
+    Examples
+    --------
+    >>> import orbitgp
+    >>> issubclass(orbitgp.NumericalError, ArithmeticError)
+    True
+    """
 
 
 def refuse_second_derivatives() -> None:

@@ -17,9 +17,38 @@ from orbitgp.values import OrbitSample, Prediction
 
 
 class ExactInvariantGP(OrbitModel):
-    """f(x) = mean_s g(φ(T_s x)) for S transformations T_s that all inputs share, given all data.
+    """Gaussian process given all data, with S transformations T_s that all inputs share.
 
-    Mean, variance and joint draws come from one posterior, which is exact for this model.
+    f(x) = mean_s g(φ(T_s x)). Mean, variance and joint draws come from one posterior, which is
+    exact for this model. Estimators make it; see their attribute `model_`.
+
+    Parameters
+    ----------
+    orbit : Orbit
+        Where the transformations come from.
+    kernel : gpytorch.kernels.Kernel
+        The kernel of g.
+    posterior : ExactPosterior
+        Points of the training data, and the solution for their targets.
+    likelihood : Likelihood
+        p(y | f), Gaussian.
+    feature_map : torch.nn.Module, optional
+        φ; inputs are flattened if there is none.
+    projection : Projection, optional
+        Principal axes of the features.
+
+    Raises
+    ------
+    InputError
+        If a part is of the wrong kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbitgp import InvariantGPRegressor
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> InvariantGPRegressor(random_state=0).fit(X, X[:, 0]).model_.__class__.__name__
+    'ExactInvariantGP'
     """
 
     def __init__(

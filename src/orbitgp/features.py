@@ -91,17 +91,39 @@ class Projection(nn.Module):
 
 
 class OrientedEnergy(nn.Module):
-    """Where edges of which direction are: pooled gradients in soft bins of direction, unit norm.
+    """Features of images: where there are edges of which direction, and where these meet.
 
     A layer takes e_b = relu(∂x · (cos θ_b, sin θ_b))^p for `num_directions` directions all around,
-    averages it by Gaussian windows on a grid of cells (a window's width is `overlap` cells), takes
-    the square root, and divides what is in a cell by √(its energy + `contrast`), so that faint
-    strokes count nearly as much as bold ones. `cells` holds the grid of each layer: by default a
-    first one finds edges on 14×14 cells, and a second one edges in each of its maps, that is ends,
-    corners and crossings, on 5×5; with (9,) there is one layer, a quarter of the work. In the end
-    all is scaled to length 1. Differentiable, so that gradients reach the orbit through it. Images
-    [B, H, W] or [B, C, H, W], whose channels are treated alike. The defaults have the most evidence
-    on MNIST, of those that were tried.
+    averages it by Gaussian windows on a grid of cells, takes the square root, and divides what is
+    in a cell by √(its energy + `contrast`), so that faint strokes count nearly as much as bold
+    ones. A second layer finds edges in each map of the first: ends, corners and crossings. In the
+    end all is scaled to length 1. It is differentiable, so that ranges can be learned through it.
+    Images are [B, H, W] or [B, C, H, W], whose channels are treated alike.
+
+    Parameters
+    ----------
+    num_directions : int, default=8
+        Directions all around.
+    cells : tuple of int, default=(14, 5)
+        Cells along each side, for one or two layers; (9,) takes about half of the time.
+    sharpness : float, default=3.0
+        The power p.
+    overlap : float, default=0.55
+        Standard deviation of a window, in cells.
+    contrast : float, default=0.01
+        Energy below which edges count less.
+
+    Raises
+    ------
+    InputError
+        If a constant is out of range.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import OrientedEnergy
+    >>> OrientedEnergy()(torch.rand(2, 28, 28)).shape
+    torch.Size([2, 1600])
     """
 
     kernel: Float[Tensor, "O 1 3 3"]

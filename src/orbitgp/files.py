@@ -17,7 +17,37 @@ ESTIMATORS = (InvariantGPClassifier, InvariantGPRegressor)
 
 
 def save(model: object, path: str | Path) -> None:
-    """Write an InvariantGP or a fitted estimator to one file, atomically."""
+    """Write a model or a fitted estimator to one file, atomically.
+
+    Parameters
+    ----------
+    model : InvariantGP, ExactInvariantGP, InvariantGPClassifier or InvariantGPRegressor
+        What to keep.
+    path : str or pathlib.Path
+        The file, in the safetensors format; loading it never runs code.
+
+    Raises
+    ------
+    InputError
+        If it is neither a model nor a fitted estimator.
+
+    See Also
+    --------
+    load : Read the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import orbitgp
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> model = orbitgp.InvariantGPRegressor(random_state=0).fit(X, X[:, 0] ** 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     orbitgp.save(model, f"{folder}/model.safetensors")
+    ...     same = orbitgp.load(f"{folder}/model.safetensors")
+    >>> bool(same.evidence_ == model.evidence_)
+    True
+    """
     if type(model) in ESTIMATORS and hasattr(model, "model_"):
         write_fitted(model, Path(path))
     elif isinstance(model, InvariantGP | ExactInvariantGP):
@@ -29,11 +59,39 @@ def save(model: object, path: str | Path) -> None:
 
 
 def load(path: str | Path, **given: nn.Module) -> Any:
-    """Read what `save` wrote, or the model of a run folder: a model or an estimator as it was.
+    """Read what `save` wrote, or the model of a run folder.
 
-    Parts that hold code of your own are not in a file: give them again, as in
-    `load(path, feature_map=my_map)` or `load(path, orbit=my_orbit)`; what they had learned is put
-    into copies of them.
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A file, or the folder of a run.
+    **given : torch.nn.Module
+        Parts that hold code of your own, which no file contains, as in
+        `load(path, feature_map=my_map)` or `load(path, orbit=my_orbit)`; what they had learned is
+        put into copies of them.
+
+    Returns
+    -------
+    InvariantGP, ExactInvariantGP, InvariantGPClassifier or InvariantGPRegressor
+        As it was saved.
+
+    Raises
+    ------
+    FileError
+        If the file is missing, damaged or of another version.
+
+    See Also
+    --------
+    save : Write the file; it has an example of both.
+
+    Examples
+    --------
+    >>> import orbitgp
+    >>> try:
+    ...     orbitgp.load("absent.safetensors")
+    ... except orbitgp.FileError as error:
+    ...     print(str(error)[:36])
+    absent.safetensors cannot be opened:
     """
     place = Path(path)
     unknown = given.keys() - {"orbit", "feature_map", "kernel", "likelihood"}

@@ -186,11 +186,30 @@ def coarse_sums(
 
 
 class RBF(Kernel):
-    """k(x, x') = v exp(−½ |x − x'|² / ℓ²), a GPyTorch kernel with its variance inside.
+    """The squared-exponential kernel, k(x, x') = v exp(−½ |x − x'|² / ℓ²), for GPyTorch.
 
-    The same function as `ScaleKernel(RBFKernel())` in fewer passes over memory. ℓ is one number
-    or, with `ard_num_dims`, one for each feature. A `coarse` one is evaluated at points that are
-    rounded to 8 significant bits, which is a kernel like any other and faster to compute.
+    The same function as `ScaleKernel(RBFKernel())`, in fewer passes over memory.
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        v.
+    lengthscale : float, default=1.0
+        ℓ: one number or, with `ard_num_dims`, one for each feature.
+    coarse : bool, default=False
+        Evaluate at points rounded to 8 significant bits, which is faster on processors with
+        bfloat16 units.
+    **kwargs : object
+        Passed to `gpytorch.kernels.Kernel`, such as `ard_num_dims`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import RBF
+    >>> x = torch.tensor([[0.0], [1.0]])
+    >>> RBF(variance=2.0)(x).to_dense().detach()
+    tensor([[2.0000, 1.2131],
+            [1.2131, 2.0000]])
     """
 
     has_lengthscale = True
@@ -268,10 +287,38 @@ class Enumerable(Protocol):
 
 
 class InvariantKernel(Kernel):
-    """k_f(x, x') = mean over both finite orbits of k_g(x_a, x'_a), exactly (vdW 2018, eq. 5).
+    """The exact invariant kernel: the mean of a base kernel over both finite orbits.
 
-    A GPyTorch kernel on flat inputs [..., N, D]; `event_shape` is the shape that the orbit acts on,
-    if it is not [D]. With P points to an orbit it costs P² base covariances for each entry.
+    k_f(x, x') = 1/P² Σ_ab k_g(x_a, x'_b), for GPyTorch and BoTorch, on flat inputs [..., N, D].
+    With P points to an orbit it costs P² base covariances for each entry.
+
+    Parameters
+    ----------
+    base_kernel : gpytorch.kernels.Kernel
+        k_g.
+    orbit : FiniteOrbit
+        Such as `PermutationGroup` or `QuarterTurns`.
+    event_shape : tuple of int, optional
+        The shape that the orbit acts on, if it is not (D,).
+
+    Raises
+    ------
+    InputError
+        If the orbit is not finite.
+
+    References
+    ----------
+    van der Wilk et al. (2018), equation 5.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import RBF, InvariantKernel, coordinate_swap
+    >>> kernel = InvariantKernel(RBF(), coordinate_swap(0, 1, 2))
+    >>> x = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> kernel(x).to_dense().detach()
+    tensor([[0.6839, 0.6839],
+            [0.6839, 0.6839]])
     """
 
     def __init__(

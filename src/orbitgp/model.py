@@ -70,16 +70,80 @@ mean_pairs = Weigh(None)
 
 
 def unbiased_pairs(group_size: int) -> Weigh:
-    """Weights that make every pair mean unbiased. For the bound and its gradient."""
+    """Weights that make every mean over pairs of orbit samples unbiased, for the bound.
+
+    Parameters
+    ----------
+    group_size : int
+        Samples that are evenly spread together; 1 for independent samples.
+
+    Returns
+    -------
+    Weigh
+        For `statistics` and `stream_statistics`.
+
+    References
+    ----------
+    van der Wilk et al. (2018), equation 18.
+
+    Examples
+    --------
+    >>> from orbitgp import unbiased_pairs
+    >>> unbiased_pairs(group_size=4).group_size
+    4
+    """
     return Weigh(group_size)
 
 
 class InvariantGP(OrbitModel):
-    """The sparse variational model: f(x) = E_{x_a} g(φ(x_a)) with inducing variables of g.
+    """Sparse variational Gaussian process with f(x) = E[g(φ(x_a))] and inducing variables of g.
 
-    The inducing points live where the base kernel does, behind the feature map and, with a
+    The inducing points live where the base kernel does: behind the feature map and, with a
     `projection`, on some axes of it. With a `mean_basis` the posterior is decoupled: its mean is
     that of the basis, its covariance that of q(u).
+
+    Parameters
+    ----------
+    orbit : Orbit
+        The distribution of x_a.
+    kernel : gpytorch.kernels.Kernel
+        The kernel of g.
+    posterior : InducingPosterior
+        Inducing points and q(u).
+    likelihood : Likelihood
+        p(y | f).
+    feature_map : torch.nn.Module, optional
+        φ; inputs are flattened if there is none.
+    projection : Projection, optional
+        Principal axes of the features.
+    mean_basis : MeanBasis, optional
+        A mean with a variable for every datum.
+
+    Raises
+    ------
+    InputError
+        If a part is of the wrong kind.
+
+    References
+    ----------
+    van der Wilk et al. (2018), section 4.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> y = torch.cos(x[:, 0])
+    >>> orbitgp.NaturalUpdate(model, num_data=8, num_samples=None, generator=None).step(x, y)
+    >>> there, mirrored = model.predict(torch.tensor([[0.5], [-0.5]])).mean
+    >>> bool(torch.isclose(there, mirrored))
+    True
     """
 
     def __init__(

@@ -36,10 +36,57 @@ def elbo(
     generator: torch.Generator | None,
     group_size: int = 1,
 ) -> Elbo:
-    """The bound from a batch: E[estimate] = ELBO over fresh orbit draws and random batches.
+    """Estimate the evidence lower bound of all data from a batch, without bias.
 
-    Exact for a whole batch of whole finite orbits (`num_samples=None`). Differentiable in every
-    parameter of the model.
+    The expectation over orbit samples and random batches is the bound. It is exact for all data
+    and whole finite orbits, and differentiable in every parameter of the model.
+
+    Parameters
+    ----------
+    model : InvariantGP
+        The model.
+    x : Tensor of shape (N, *event)
+        Inputs.
+    y : Tensor of shape (N,) or (N, C)
+        Targets or labels.
+    num_data : int
+        Number of all data, of which the batch is a part.
+    num_samples : int or None
+        Orbit samples S of each input; None for all points of a finite orbit.
+    generator : torch.Generator or None
+        Source of the samples; None if there is nothing to draw.
+    group_size : int, default=1
+        Samples that are evenly spread together, which lowers the variance.
+
+    Returns
+    -------
+    Elbo
+        Its `value` is in nats.
+
+    Raises
+    ------
+    InputError
+        If inputs or targets cannot be used.
+
+    References
+    ----------
+    van der Wilk et al. (2018), section 4.3.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> sizes = {"num_data": 8, "num_samples": None, "generator": None}
+    >>> bound = orbitgp.elbo(model, x, x[:, 0] ** 2, **sizes)
+    >>> bool(bound.value < 0)
+    True
     """
     check_num_data(num_data, x)
     pointwise = pointwise_bound(
@@ -81,10 +128,40 @@ def pointwise_bound_at(
 def elbo_from_statistics(
     model: InvariantGP, statistics: SufficientStatistics, *, num_data: float
 ) -> Elbo:
-    """The bound from statistics, which may come from many batches or machines.
+    """Compute the bound from statistics, which may come from many batches or machines.
 
     Take these with `unbiased_pairs`, on draws that did not fit q(u). With `mean_pairs` it would be
     the bound of another model, whose orbits are the samples.
+
+    Parameters
+    ----------
+    model : InvariantGP
+        The model.
+    statistics : SufficientStatistics
+        Of all data, or of some.
+    num_data : float
+        Number of all data.
+
+    Returns
+    -------
+    Elbo
+        Its `value` is in nats.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.unbiased_pairs(1)}
+    >>> found = orbitgp.statistics(model, x, x[:, 0] ** 2, **options)
+    >>> bool(orbitgp.elbo_from_statistics(model, found, num_data=8).value < 0)
+    True
     """
     q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
     whole = statistics.scaled_to(num_data)
@@ -100,7 +177,43 @@ def statistics(
     generator: torch.Generator | None,
     weigh: Weigh,
 ) -> SufficientStatistics:
-    """(c, P, Q, κ, n) of a batch; `mean_pairs` serve q(u), `unbiased_pairs` the bound."""
+    """Compute what q(u) and the bound need to know of a batch.
+
+    Parameters
+    ----------
+    model : InvariantGP
+        The model.
+    x : Tensor of shape (N, *event)
+        Inputs.
+    y : Tensor of shape (N,) or (N, C)
+        Targets or labels.
+    num_samples : int or None
+        Orbit samples S of each input; None for all points of a finite orbit.
+    generator : torch.Generator or None
+        Source of the samples; None if there is nothing to draw.
+    weigh : Weigh
+        `mean_pairs` to solve for q(u), `unbiased_pairs(group_size)` for the bound.
+
+    Returns
+    -------
+    SufficientStatistics
+        Values that add.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.mean_pairs}
+    >>> orbitgp.statistics(model, x, x[:, 0] ** 2, **options).gram.shape
+    torch.Size([1, 8, 8])
+    """
     check_batch(x, y)
     sample = weigh.draw(model, x, num_samples, generator)
     return batch_statistics(model.covariances(sample, weigh), _bound(model, x, y))
@@ -116,9 +229,43 @@ def stream_statistics(
     weigh: Weigh,
     memory: int = 2**25,
 ) -> SufficientStatistics:
-    """(c, P, Q, κ, n) of any number of batches (x, y), in memory that does not grow with them.
+    """Compute statistics of any number of batches, in memory that does not grow with them.
 
-    A batch is taken in pieces whose covariances with u fill about `memory` bytes.
+    Parameters
+    ----------
+    model : InvariantGP
+        The model.
+    batches : iterable of (x, y)
+        Inputs and targets.
+    num_samples : int or None
+        Orbit samples S of each input; None for all points of a finite orbit.
+    generator : torch.Generator or None
+        Source of the samples; None if there is nothing to draw.
+    weigh : Weigh
+        `mean_pairs` to solve for q(u), `unbiased_pairs(group_size)` for the bound.
+    memory : int, default=2**25
+        Bytes that the covariances of a piece of a batch may fill.
+
+    Returns
+    -------
+    SufficientStatistics
+        The sum over all batches.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.mean_pairs}
+    >>> batches = [(part, part[:, 0] ** 2) for part in x.split(3)]
+    >>> orbitgp.stream_statistics(model, batches, **options).num_data
+    8.0
     """
     keyed = ((x, y, generator) for x, y in batches)
     return accumulate(

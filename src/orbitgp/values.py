@@ -18,10 +18,23 @@ from orbitgp.errors import InputError
 
 @dataclass(frozen=True)
 class OrbitSample:
-    """S points drawn from the orbit of each input, by independent draws for each input.
+    """S points drawn from the orbit of each input.
 
-    `orbit_size` is P, the number of points of a finite orbit, of which S different ones were
-    drawn in random order; ∞ where the points are independent draws from p(x_a | x).
+    Parameters
+    ----------
+    points : Tensor of shape (N, S, *event)
+        The points.
+    orbit_size : float, default=inf
+        P, the number of points of a finite orbit, of which S different ones were drawn in random
+        order; ∞ where the points are independent draws from p(x_a | x).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Mirror
+    >>> sample = Mirror().enumerate(torch.rand(5, 4))
+    >>> sample.num_samples, sample.is_whole
+    (2, True)
     """
 
     points: Float[Tensor, "N S *event"]
@@ -157,10 +170,35 @@ _TENSORS = ("constant", "linear", "gram", "variance")
 class SufficientStatistics:
     """All that q(u) and the bound need to know of a batch: values that add.
 
-    constant = Σ c_n,   linear = Σ k̄_n l_nᵀ,   gram = Σ λ_n Î_n(k kᵀ),   variance = Σ λ_n Î_n(k_g)
+    Adding them is minibatching, streaming and map-reduce at once; their size does not depend on
+    the number of inputs. One gram for all outputs (R = 1) or one for each (R = C).
 
-    One gram for all outputs (R = 1) or one for each (R = C). Adding is minibatching, streaming
-    and map-reduce at once; the size does not depend on the number of inputs.
+    Parameters
+    ----------
+    constant : Tensor of shape ()
+        Σ c_n.
+    linear : Tensor of shape (M, C)
+        Σ k̄_n l_nᵀ.
+    gram : Tensor of shape (R, M, M)
+        Σ λ_n Î_n(k kᵀ).
+    variance : Tensor of shape (R,)
+        Σ λ_n Î_n(k_g).
+    num_data : float
+        n.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import SufficientStatistics
+    >>> one = SufficientStatistics(
+    ...     constant=torch.zeros(()),
+    ...     linear=torch.ones(2, 1),
+    ...     gram=torch.ones(1, 2, 2),
+    ...     variance=torch.ones(1),
+    ...     num_data=1.0,
+    ... )
+    >>> (one + one).num_data
+    2.0
     """
 
     constant: Float[Tensor, ""]
@@ -212,7 +250,22 @@ class SufficientStatistics:
 
 @dataclass(frozen=True)
 class Elbo:
-    """The evidence lower bound of the whole data set, in nats (an estimate if draws made it)."""
+    """The evidence lower bound of the whole data set, in nats; an estimate if draws made it.
+
+    Parameters
+    ----------
+    expected_log_likelihood : Tensor of shape ()
+        E_q[log p(y | f)], or a bound on it.
+    kl : Tensor of shape ()
+        KL[q(u) ‖ p(u)].
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Elbo
+    >>> Elbo(torch.tensor(-3.0), torch.tensor(1.0)).value
+    tensor(-4.)
+    """
 
     expected_log_likelihood: Float[Tensor, ""]
     kl: Float[Tensor, ""]
@@ -227,8 +280,22 @@ class Elbo:
 class Prediction:
     """The posterior of f at N inputs, and how far S orbit samples leave each moment uncertain.
 
-    `variance` is that of the average of g over the points drawn: never negative, and above the
-    variance of f by O(1/S). The errors are Monte-Carlo standard errors; 0 on a whole orbit.
+    Parameters
+    ----------
+    mean : Tensor of shape (N, C)
+        Of f.
+    variance : Tensor of shape (N, C)
+        Of the average of g over the points drawn: never negative, and above the variance of f by
+        O(1/S).
+    mean_error, variance_error : Tensor of shape (N, C)
+        Monte-Carlo standard errors; 0 on a whole orbit.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Prediction
+    >>> Prediction.exact(torch.zeros(2, 1), torch.ones(2, 1)).mean_error.sum()
+    tensor(0.)
     """
 
     mean: Float[Tensor, "N C"]

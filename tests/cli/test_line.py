@@ -115,7 +115,7 @@ def test_check_data_says_what_would_be_read(images, table):
     [
         ("", 2, "orbitgp --help"),
         ("fot", 2, "'fot'"),
-        ("fit --data x", 2, "fit.out"),
+        ("fit --data x", 2, "required: --out"),
         ("fit --data x --out y --orbit spiral", 2, "spiral"),
         ("fit --data x --out y --settings.max_steps many", 2, "settings.max_steps"),
         ("fit --data x --out y --settings.max_steps 0", 2, "must be positive"),

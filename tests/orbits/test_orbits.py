@@ -294,6 +294,25 @@ def test_composition_applies_the_first_first(generator):
     assert_close(points[:, 4:], shifted * torch.tensor([-1.0, 1, 1, 1]))
 
 
+@pytest.mark.usefixtures("untyped")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FunctionOrbit(0.1, -0.1, 0.1), "must be callable"),
+        (lambda: PermutationGroup([(1, 0), (0, 1)]), "an argument of its own"),
+        (lambda: PermutationGroup(3), "an argument of its own"),
+    ],
+)
+def test_arguments_of_the_wrong_type_say_what_to_do(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def checked(function):
+    """A fit would try the function on some inputs first."""
+    compose(Mirror(), FunctionOrbit(function, -0.1, 0.1)).check(torch.rand(4, 3))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -325,7 +344,13 @@ def test_composition_applies_the_first_first(generator):
         (lambda g: Mirror().enumerate(torch.zeros(3)), r"x\[:, None\]"),
         (lambda g: Mirror().enumerate(torch.full((2, 3), math.nan)), "6 values that are NaN"),
         (lambda g: Rotation().sample(torch.zeros(2, 5, 5), 0, generator=g), "at least 1"),
-        (lambda g: FunctionOrbit(brighten, Mirror()), "takes a UniformRange"),
+        (lambda g: FunctionOrbit(brighten, Mirror()), "or a UniformRange"),
+        (lambda g: FunctionOrbit(brighten, -0.1), "the two ends of its range"),
+        (lambda g: FunctionOrbit(brighten, UniformRange(-1, 1), 0.1), "the two ends of its range"),
+        (lambda g: checked(lambda x, p: x * p), "changes inputs where all its parameters are 0"),
+        (lambda g: checked(lambda x, p: x), "does not depend on its parameter φ1"),
+        (lambda g: checked(lambda x, p: x @ torch.ones(2, 2)), "failed for inputs"),
+        (lambda g: checked(lambda x, p: x[0]), "keep the shape"),
         (lambda g: FunctionOrbit(brighten, UniformRange(-1, 1), names="gain"), "list"),
         (
             lambda g: FunctionOrbit(lambda x, p: x + p.detach(), UniformRange(-1, 1)).sample(

@@ -41,7 +41,20 @@ def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
 
 
 class Callback:
-    """Hears of a run, and does nothing: the one to derive from, and the one for silence."""
+    """What a fit tells while it runs; derive from it and override some methods.
+
+    See Also
+    --------
+    ProgressBar, JsonlLog, TensorBoardLog, MLflowLog : The callbacks there are.
+
+    Examples
+    --------
+    >>> from orbitgp import Callback, InvariantGPClassifier
+    >>> class Print(Callback):
+    ...     def evaluated(self, evaluation):
+    ...         print(evaluation.step, evaluation.learned)
+    >>> model = InvariantGPClassifier("affine", callbacks=[Print()])
+    """
 
     def started(self, max_steps: int) -> None:
         """Before the first step."""
@@ -100,9 +113,18 @@ class Several(Callback):
 
 
 class ProgressBar(Callback):
-    """A bar with the bound, the learned ranges in words and the time left.
+    """A bar with the evidence, the learned ranges in words and the time left.
 
-    A terminal and a notebook redraw it; in a file or a pipe a line now and then stands for it.
+    A terminal and a notebook redraw it; in a file or a pipe there is a line now and then.
+
+    See Also
+    --------
+    Callback : What a fit tells.
+
+    Examples
+    --------
+    >>> from orbitgp import InvariantGPClassifier
+    >>> model = InvariantGPClassifier("affine", verbose=True)  # shows a ProgressBar
     """
 
     def __init__(self) -> None:
@@ -160,7 +182,19 @@ def _in_notebook() -> bool:
 
 
 class JsonlLog(Callback):
-    """One JSON object a line, flushed at once, so that a killed run leaves its history."""
+    """One JSON object a line, flushed at once, so that a killed run leaves its history.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file, to which lines are appended.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from orbitgp import InvariantGPClassifier, JsonlLog
+    >>> model = InvariantGPClassifier("affine", callbacks=[JsonlLog(Path("log.jsonl"))])
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

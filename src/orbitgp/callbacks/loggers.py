@@ -8,7 +8,23 @@ from orbitgp.errors import OrbitGPError
 
 
 class TensorBoardLog(Callback):
-    """Evidence and learned ranges for `tensorboard --logdir`; needs orbitgp[tensorboard]."""
+    """Evidence and learned ranges for TensorBoard; needs `orbitgp[tensorboard]`.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        As in `tensorboard --logdir`.
+
+    Raises
+    ------
+    InputError
+        If TensorBoard is not installed.
+
+    Examples
+    --------
+    >>> from orbitgp import InvariantGPClassifier, TensorBoardLog
+    >>> model = InvariantGPClassifier("affine", callbacks=[TensorBoardLog("logs")])
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = folder
@@ -45,7 +61,18 @@ class TensorBoardLog(Callback):
 
 
 class MLflowLog(Callback):
-    """The evidence as a metric of the active MLflow run; needs orbitgp[mlflow]."""
+    """The evidence as a metric of the active MLflow run; needs `orbitgp[mlflow]`.
+
+    Raises
+    ------
+    InputError
+        If MLflow is not installed.
+
+    Examples
+    --------
+    >>> from orbitgp import InvariantGPClassifier, MLflowLog
+    >>> model = InvariantGPClassifier("affine", callbacks=[MLflowLog()])
+    """
 
     def __init__(self) -> None:
         _ = self._mlflow

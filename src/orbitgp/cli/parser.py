@@ -19,9 +19,19 @@ def parse(commands: Sequence[Command], given: Sequence[str]) -> tuple[Command, d
     try:
         parsed = parser.parse_args(list(given)).as_dict()
     except ArgumentError as error:
-        raise InputError(f"{error}; see {_where_help_is(commands, given)}") from None
+        message = _as_typed(str(error), commands)
+        raise InputError(f"{message}; see {_where_help_is(commands, given)}") from None
     command = next(command for command in commands if command.name == parsed["command"])
     return command, parsed[command.name]
+
+
+def _as_typed(message: str, commands: Sequence[Command]) -> str:
+    """Options by the names that are typed: --out instead of fit.out."""
+    for command in commands:
+        for argument in command.arguments:
+            key = f"{command.name}.{argument.name.removeprefix('--')}"
+            message = message.replace(key, argument.name)
+    return message
 
 
 def _new_parser(**kwargs: Any) -> ArgumentParser:

@@ -26,7 +26,7 @@ from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
 
 NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_", "num_draws_")
-ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_")
+ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_", "input_shape_")
 OTHERS = ("stopped_", "flat_target_", "num_data_", "evidence_kind_")
 
 
@@ -98,6 +98,7 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         fitted["prediction_noise_"] = _checked_noise(noise, model.orbit)
         if not 0 < fitted["scale_"] < math.inf:
             raise ValueError(f"a scale of {fitted['scale_']}")
+        _check_shape(fitted["input_shape_"])
         _check_outputs(type(estimator).__name__, fitted, model)
     except FileError:
         raise
@@ -105,6 +106,12 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         _refuse(error)
     for name, value in {**fitted, "model_": model, "orbit_": model.orbit}.items():
         setattr(estimator, name, value)
+
+
+def _check_shape(shape: np.ndarray) -> None:
+    """Of one input: some whole numbers from 1 on."""
+    if shape.ndim != 1 or not len(shape) or shape.dtype.kind != "i" or (shape < 1).any():
+        raise ValueError(f"inputs of shape {shape.tolist()!r:.40}")
 
 
 def _check_outputs(

@@ -44,24 +44,87 @@ ROUNDS = 45.0
 
 
 class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
-    """A Gaussian-process classifier that learns which changes of an input leave its class alone.
+    """Gaussian-process classifier that learns which transformations leave the class unchanged.
 
-    `orbit` is a name ("none", "affine", "rotation", "local", "affine+local", "mirror",
-    "quarter-turns", "dihedral") or an orbit. Images come as (n, H, W), (n, C, H, W), or flat with
-    `image_shape`. After `fit`: `orbit_.describe()`, `evidence_` ± `evidence_error_` in nats,
-    `evidence_kind_` ("exact" or "bound"), `num_draws_`, `evidence_curve_`, `classes_`, `n_iter_`.
-    Deterministic for a given `random_state`.
+    Parameters
+    ----------
+    orbit : str or Orbit, default="none"
+        The transformations to learn from: one of "none", "rotation", "affine", "local",
+        "affine+local", whose ranges are learned; "mirror", "quarter-turns", "dihedral", which are
+        fixed groups; or an orbit, such as `FunctionOrbit` for a transformation of your own.
+    likelihood : str, default="auto"
+        How labels depend on the latent functions: "gaussian" (least squares on one-hot targets),
+        "softmax", "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian",
+        the only one with exact inference.
+    image_shape : tuple of int, optional
+        (H, W) or (C, H, W), if images come as flat rows.
+    feature_map : torch.nn.Module, optional
+        Maps transformed inputs to the features that the kernel compares, such as
+        `OrientedEnergy()` for images. It is used as it is: its weights are not learned.
+    num_inducing : int, optional
+        Number of inducing variables. With None, inference is exact where time and memory allow,
+        and otherwise takes as many as the budget allows.
+    budget_seconds : float, default=300
+        Roughly the time of a whole fit, in seconds. It decides whether inference is exact (up to
+        some 20,000 inputs by default), or else how many inducing variables there are.
+    settings : TrainingSettings, optional
+        Sizes of the subsets that hyperparameters are learned on.
+    run : str or pathlib.Path, optional
+        Folder for settings, log, checkpoints and model. The same call with the same data continues
+        an interrupted fit, and `orbitgp.load(run)` reads the model back.
+    callbacks : sequence of Callback, default=()
+        Told about the progress of a fit.
+    random_state : int or numpy.random.RandomState, optional
+        Seed of all random draws; an int makes a fit reproducible.
+    verbose : bool, default=False
+        Show a progress bar.
 
-    `likelihood` says how labels depend on f: "gaussian" (one-hot codes with noise), "softmax",
-    "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian".
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    orbit_ : Orbit
+        The learned transformations: `orbit_.describe()` in words, `orbit_.learned_ranges()` as
+        numbers.
+    evidence_ : float
+        Log marginal likelihood of the training data in nats, or a lower bound on it.
+    evidence_error_ : float
+        Standard error of `evidence_`, in nats: how it varies with the draws from the orbit.
+    evidence_kind_ : str
+        "exact" or "bound". Compare values of the same kind, for the same data, only.
+    num_draws_ : int
+        Transformations that all inputs share.
+    evidence_curve_ : list of Evaluation
+        Evidence and ranges after each step of learning.
+    n_iter_ : int
+        Steps of learning.
+    stopped_ : str
+        Why learning ended.
+    model_ : ExactInvariantGP or InvariantGP
+        The Gaussian process that predicts.
+    n_features_in_ : int
+        Number of columns of the inputs.
 
-    `budget_seconds` is roughly for the whole fit. Where it and the memory allow, inference is exact
-    (by default up to some 20,000 inputs, as planned). Otherwise, or with `num_inducing`, it decides
-    how many inducing variables there are, and whether the mean has one for every datum, which makes
-    fewer errors. A `feature_map` is used as it is: its weights are not learned.
+    See Also
+    --------
+    InvariantGPRegressor : The same for numbers instead of classes.
 
-    With `run`, a folder keeps settings, log, checkpoints and the model: the same call with the
-    same data goes on where a killed one stood, and `orbitgp.load(run)` reads the model back.
+    References
+    ----------
+    M. van der Wilk, M. Bauer, S. T. John and J. Hensman (2018). Learning Invariances using the
+    Marginal Likelihood. NeurIPS.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orbitgp import InvariantGPClassifier
+    >>> digits = load_digits()
+    >>> X, y = digits.images, digits.target
+    >>> model = InvariantGPClassifier("rotation", random_state=0).fit(X[:100], y[:100])
+    >>> model.predict(X[100:103])
+    array([4, 0, 5])
+    >>> model.evidence_kind_
+    'exact'
     """
 
     def __init__(
@@ -94,7 +157,25 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         self.likelihood = likelihood
 
     def fit(self, X: Any, y: Any) -> "InvariantGPClassifier":
-        """Learn from inputs and labels of any kind."""
+        """Learn ranges and kernel from the data, then the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
+            Images, or rows of numbers.
+        y : array-like of shape (n,)
+            Labels: numbers or strings.
+
+        Returns
+        -------
+        InvariantGPClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        InputError
+            If inputs or labels cannot be used; it is a `ValueError`.
+        """
         X, y = self._validated(X, y)
         try:
             check_classification_targets(y)
@@ -108,9 +189,24 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     def fit_stream(self, source: Any) -> "InvariantGPClassifier":
         """Learn from more examples than memory holds, read in a few passes of batches.
 
-        `source` is a PyTorch Dataset or DataLoader, a Hugging Face data set, a `Stream` of
-        `orbitgp.data`, or any iterable of (x, y) that can be gone through again. Scales and ranges
-        are learned from an even sample, the posterior and the evidence from every example.
+        Ranges and kernel are learned from a random sample, the posterior and the bound on the
+        evidence from every example.
+
+        Parameters
+        ----------
+        source : iterable of (x, y)
+            A PyTorch Dataset or DataLoader, a Hugging Face data set, a `Stream` of `orbitgp.data`,
+            or any iterable of batches that can be read several times.
+
+        Returns
+        -------
+        InvariantGPClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        InputError
+            If examples cannot be used, or differ from one pass to the next.
         """
         stream = stream_of(source)
         found = survey(stream, current_group(), classify=True)
@@ -170,14 +266,36 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         return torch.from_numpy(codes)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class, in the order of `classes_`."""
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
+            Inputs like those of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         prediction = self._predict(X)
         likelihood = self.model_.likelihood
         assert isinstance(likelihood, OneHotGaussian | LocalLikelihood)
         return likelihood.class_probabilities(prediction).numpy()
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class."""
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
+            Inputs like those of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels.
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(1)]
 

@@ -21,10 +21,83 @@ from orbitgp.likelihoods.gaussian import Gaussian
 
 
 class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
-    """A Gaussian-process regressor that learns which changes of an input leave its value alone.
+    """Gaussian-process regressor that learns which transformations leave the value unchanged.
 
-    Takes one or many outputs; parameters and fitted attributes are those of the classifier. The
-    evidence is that of the targets in their own units.
+    Parameters
+    ----------
+    orbit : str or Orbit, default="none"
+        The transformations to learn from: one of "none", "rotation", "affine", "local",
+        "affine+local", whose ranges are learned; "mirror", "quarter-turns", "dihedral", which are
+        fixed groups; or an orbit, such as `FunctionOrbit` for a transformation of your own.
+    image_shape : tuple of int, optional
+        (H, W) or (C, H, W), if images come as flat rows.
+    feature_map : torch.nn.Module, optional
+        Maps transformed inputs to the features that the kernel compares, such as
+        `OrientedEnergy()` for images. It is used as it is: its weights are not learned.
+    num_inducing : int, optional
+        Number of inducing variables. With None, inference is exact where time and memory allow,
+        and otherwise takes as many as the budget allows.
+    budget_seconds : float, default=300
+        Roughly the time of a whole fit, in seconds. It decides whether inference is exact (up to
+        some 20,000 inputs by default), or else how many inducing variables there are.
+    settings : TrainingSettings, optional
+        Sizes of the subsets that hyperparameters are learned on.
+    run : str or pathlib.Path, optional
+        Folder for settings, log, checkpoints and model. The same call with the same data continues
+        an interrupted fit, and `orbitgp.load(run)` reads the model back.
+    callbacks : sequence of Callback, default=()
+        Told about the progress of a fit.
+    random_state : int or numpy.random.RandomState, optional
+        Seed of all random draws; an int makes a fit reproducible.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    orbit_ : Orbit
+        The learned transformations: `orbit_.describe()` in words, `orbit_.learned_ranges()` as
+        numbers.
+    evidence_ : float
+        Log marginal likelihood of the training targets, in their own units, in nats; or a lower
+        bound on it.
+    evidence_error_ : float
+        Standard error of `evidence_`, in nats: how it varies with the draws from the orbit.
+    evidence_kind_ : str
+        "exact" or "bound". Compare values of the same kind, for the same data, only.
+    num_draws_ : int
+        Transformations that all inputs share.
+    evidence_curve_ : list of Evaluation
+        Evidence and ranges after each step of learning.
+    n_iter_ : int
+        Steps of learning.
+    stopped_ : str
+        Why learning ended.
+    model_ : ExactInvariantGP or InvariantGP
+        The Gaussian process that predicts.
+    n_features_in_ : int
+        Number of columns of the inputs.
+
+    See Also
+    --------
+    InvariantGPClassifier : The same for classes.
+
+    References
+    ----------
+    M. van der Wilk, M. Bauer, S. T. John and J. Hensman (2018). Learning Invariances using the
+    Marginal Likelihood. NeurIPS.
+
+    Examples
+    --------
+    A function that does not depend on the order of its two arguments:
+
+    >>> import numpy as np
+    >>> from orbitgp import InvariantGPRegressor, coordinate_swap
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (60, 2))
+    >>> y = np.cos(X.sum(1)) + np.sin(X).prod(1)
+    >>> plain = InvariantGPRegressor("none", random_state=0).fit(X, y)
+    >>> symmetric = InvariantGPRegressor(coordinate_swap(0, 1, 2), random_state=0).fit(X, y)
+    >>> bool(symmetric.evidence_ > plain.evidence_)
+    True
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -33,7 +106,25 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> "InvariantGPRegressor":
-        """Learn from inputs and targets (n,) or (n, outputs)."""
+        """Learn ranges, kernel and noise from the data, then the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
+            Images, or rows of numbers.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        InvariantGPRegressor
+            The fitted estimator itself.
+
+        Raises
+        ------
+        InputError
+            If inputs or targets cannot be used; it is a `ValueError`.
+        """
         X, y = self._validated(X, y)
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         self.num_data_ = len(targets)
@@ -44,12 +135,32 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         return self._fit_targets(X, y, spread, None)
 
     def fit_stream(self, source: Any) -> "InvariantGPRegressor":
-        """Learn from more examples than memory holds; see `InvariantGPClassifier.fit_stream`."""
+        """Learn from more examples than memory holds, read in a few passes of batches.
+
+        Ranges, kernel and noise are learned from a random sample, the posterior and the bound on
+        the evidence from every example.
+
+        Parameters
+        ----------
+        source : iterable of (x, y)
+            A PyTorch Dataset or DataLoader, a Hugging Face data set, a `Stream` of `orbitgp.data`,
+            or any iterable of batches that can be read several times.
+
+        Returns
+        -------
+        InvariantGPRegressor
+            The fitted estimator itself.
+
+        Raises
+        ------
+        InputError
+            If examples cannot be used, or differ from one pass to the next.
+        """
         stream = stream_of(source)
         found = survey(stream, current_group(), classify=False)
         X, y = self._validated(found.x, found.y)
         if not np.isfinite(found.squares).all():
-            raise InputError("the squares of the targets are no numbers any more; rescale them")
+            raise InputError("squared targets overflow float64; rescale y")
         self.num_data_, self.target_mean_ = found.num_data, found.mean
         whole = Whole(stream, found.num_data, found.largest or 1.0, self._standard)
         return self._fit_targets(X, y, np.sqrt(found.squares / found.num_data), whole)
@@ -91,7 +202,20 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         self.evidence_curve_ = [replace(e, elbo=e.elbo - shift) for e in outcome.curve]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The mean of y at each input and, if asked, its standard deviation, noise included."""
+        """Predict the mean of y, and on request its standard deviation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
+            Inputs like those of `fit`.
+        return_std : bool, default=False
+            Whether to return standard deviations, which include the noise.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_outputs), or a tuple of two of them
+            Means; with `return_std` means and standard deviations, in the units of y.
+        """
         prediction = self._predict(X)
         mean = prediction.mean.numpy() * self.target_scale_ + self.target_mean_
         mean = mean[:, 0] if self.flat_target_ else mean

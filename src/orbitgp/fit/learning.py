@@ -151,6 +151,7 @@ class Learning:
 
     def _check_orbit(self) -> None:
         """What an orbit refuses, or makes of inputs, is known before any work is done."""
+        self.problem.model.orbit.check(self.problem.examples.x[:NUM_CHECKED])
         points = self.landscape(NUM_CHECKED, 2).subset.points(self.problem.model)
         if not torch.isfinite(points).all():
             raise InputError(

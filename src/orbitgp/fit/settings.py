@@ -7,12 +7,31 @@ from orbitgp.errors import InputError
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Sizes of the subsets whose exact evidence hyperparameters are learned by; all positive.
+    """Sizes of the learning of hyperparameters; the defaults suit most data.
 
-    A scan over widths of ranges takes `scan_size` data with `scan_draws` orbit draws. L-BFGS then
-    takes at most `max_steps` steps on `climb_size` data with `climb_draws` draws; fewer draws would
-    favour orbits of few directions. The last search over widths takes `search_size` data, and class
-    probabilities are calibrated on `calibration_size` of them.
+    Parameters
+    ----------
+    max_steps : int, default=16
+        Steps of L-BFGS.
+    scan_size, scan_draws : int, default=250 and 16
+        Data, and transformations of each, that widths of ranges are scanned on.
+    climb_size, climb_draws : int, default=250 and 32
+        Data and transformations of L-BFGS; fewer transformations favour orbits with few ranges.
+    search_size : int, default=2048
+        Data that the last search over the width of all ranges takes.
+    calibration_size : int, default=4096
+        Data that class probabilities are calibrated on.
+
+    Raises
+    ------
+    InputError
+        If a size is not positive.
+
+    Examples
+    --------
+    >>> from orbitgp import InvariantGPClassifier, TrainingSettings
+    >>> quick = TrainingSettings(max_steps=4, scan_size=100)
+    >>> model = InvariantGPClassifier("affine", settings=quick)
     """
 
     max_steps: int = 16

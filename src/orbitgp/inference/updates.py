@@ -15,7 +15,41 @@ from orbitgp.values import Elbo
 
 @dataclass(frozen=True)
 class GradientUpdate:
-    """Ascent of the unbiased bound, plus the log prior of the ranges, by an optimiser."""
+    """Steps of an optimiser along the gradient of the unbiased bound.
+
+    The log prior of the ranges is added to the bound.
+
+    Parameters
+    ----------
+    model : InvariantGP
+        The model whose parameters the optimiser has.
+    optimizer : torch.optim.Optimizer
+        Such as Adam.
+    num_data : int
+        Number of all data.
+    num_samples : int or None
+        Orbit samples of each input; None for all points of a finite orbit.
+    generator : torch.Generator or None
+        Source of the samples.
+    group_size : int, default=1
+        Samples that are evenly spread together.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> adam = torch.optim.Adam(model.kernel.parameters(), lr=0.01)
+    >>> update = orbitgp.GradientUpdate(model, adam, 8, num_samples=None, generator=None)
+    >>> bool(update.step(x, x[:, 0] ** 2).value < 0)
+    True
+    """
 
     model: InvariantGP
     optimizer: torch.optim.Optimizer
@@ -54,7 +88,35 @@ def _check_objective(objective: Float[Tensor, ""]) -> None:
 
 @dataclass(frozen=True)
 class NaturalUpdate:
-    """A natural-gradient step of q(u); of size 1 on all data, the closed-form optimum."""
+    """Natural-gradient steps of q(u); one of size 1 on all data is the closed-form optimum.
+
+    Parameters
+    ----------
+    model : InvariantGP
+        The model.
+    num_data : int
+        Number of all data.
+    num_samples : int or None
+        Orbit samples of each input; None for all points of a finite orbit.
+    generator : torch.Generator or None
+        Source of the samples.
+    step_size : float, default=1.0
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> update = orbitgp.NaturalUpdate(model, 8, num_samples=None, generator=None)
+    >>> update.step(x, x[:, 0] ** 2)
+    """
 
     model: InvariantGP
     num_data: int

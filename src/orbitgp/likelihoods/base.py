@@ -14,10 +14,23 @@ MAX_ENTRIES = 2**22
 
 
 class Likelihood(nn.Module, ABC):
-    """log p(y | f), through log p(y | f) ≥ c + l·f − ½ λ·f².
+    """What a likelihood offers: a quadratic lower bound of log p(y | f) at each datum.
 
-    Only such bounds have expectations that orbit samples estimate without bias. Local parameters
-    of a bound must not be computed from the samples whose moments they multiply.
+    log p(y | f) ≥ c + l·f − ½ λ·f². Only such bounds have expectations that orbit samples estimate
+    without bias. Local parameters of a bound must not be computed from the samples whose moments
+    they multiply.
+
+    See Also
+    --------
+    Gaussian, OneHotGaussian, PolyaGamma, StickBreaking, Softmax : The likelihoods there are.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Gaussian
+    >>> bound = Gaussian(noise=0.5).quadratic_bound(torch.zeros(1, 2), torch.tensor([3.0]))
+    >>> round(bound.linear.item(), 6), round(bound.precision.item(), 6)
+    (6.0, 2.0)
     """
 
     @property

@@ -29,9 +29,25 @@ NUM_NODES = 32
 
 
 class Gaussian(Likelihood):
-    """y_c = f_c + ε, ε ~ N(0, σ²), with learned σ²: one for all outputs, or one for each.
+    """Gaussian noise, y = f + ε with ε ~ N(0, σ²) and a learned σ².
 
-    The bound is exact: c = −½ log 2πσ² − y²/2σ²,  l = y/σ²,  λ = 1/σ².
+    The quadratic bound is exact: c = −½ log 2πσ² − y²/2σ², l = y/σ², λ = 1/σ².
+
+    Parameters
+    ----------
+    noise : float or sequence of float, default=0.1
+        σ²: one for all outputs, or one for each.
+
+    Raises
+    ------
+    InputError
+        If a variance is not positive.
+
+    Examples
+    --------
+    >>> from orbitgp import Gaussian
+    >>> round(Gaussian(noise=0.1).noise.item(), 6)
+    0.1
     """
 
     def __init__(self, noise: float | Sequence[float] = 0.1) -> None:
@@ -85,11 +101,35 @@ class Gaussian(Likelihood):
 
 
 class OneHotGaussian(Gaussian):
-    """Classes 0 … C − 1 as one-hot codes with Gaussian noise (vdW 2018, section 5.2).
+    """Classes 0 … C − 1 as one-hot targets with Gaussian noise.
 
-    Residuals of codes are not Gaussian: most are small, a few are large. `spread` is the factor of
-    the variance that suits class probabilities, and `excess` what is to be added to it; 1 and 0
-    unless they are calibrated.
+    Residuals of one-hot targets are not Gaussian: most are small, a few are large. For class
+    probabilities the variance is multiplied by `spread`, and `excess` is added to it; they are 1
+    and 0 unless calibrated.
+
+    Parameters
+    ----------
+    num_classes : int
+        C, at least 2.
+    noise : float, default=0.05
+        σ².
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 2 classes.
+
+    References
+    ----------
+    van der Wilk et al. (2018), section 5.2.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import OneHotGaussian
+    >>> OneHotGaussian(3).encode(torch.tensor([2, 0]))
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]], dtype=torch.float64)
     """
 
     spread: Float[Tensor, ""]

@@ -30,7 +30,23 @@ SMALL = 1e-3
 
 
 class PolyaGamma(LocalLikelihood):
-    """p(y = 1 | f) = σ(f) for labels 0 and 1; one output, one local parameter c."""
+    """Two classes by a logistic function, p(y = 1 | f) = σ(f), with the Pólya–Gamma bound.
+
+    Parameters
+    ----------
+    recognition : torch.nn.Module, optional
+        Network that gives the local parameter of the bound from input and label.
+
+    References
+    ----------
+    van der Wilk et al. (2018), section 4.5.
+
+    Examples
+    --------
+    >>> from orbitgp import PolyaGamma
+    >>> PolyaGamma().num_outputs
+    1
+    """
 
     def __init__(self, *, recognition: nn.Module | None = None) -> None:
         super().__init__(2, num_outputs=1, num_local=1, recognition=recognition)
@@ -62,10 +78,32 @@ class PolyaGamma(LocalLikelihood):
 
 
 class StickBreaking(LocalLikelihood):
-    """p(y = k | f) = σ(f_k) Π_{j<k} σ(−f_j): C − 1 logistic choices (Linderman et al. 2015).
+    """Several classes by C − 1 logistic choices, p(y = k | f) = σ(f_k) Π_{j<k} σ(−f_j).
 
     Class k takes part in the choices 0 … k alone, so each has precisions, and an M×M matrix, of its
     own. The order of the classes is part of the model: other orders are other priors.
+
+    Parameters
+    ----------
+    num_classes : int
+        C, at least 2.
+    recognition : torch.nn.Module, optional
+        Network that gives the local parameters of the bound from input and label.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 2 classes.
+
+    References
+    ----------
+    S. Linderman, M. Johnson and R. Adams (2015). Dependent multinomial models made easy. NeurIPS.
+
+    Examples
+    --------
+    >>> from orbitgp import StickBreaking
+    >>> StickBreaking(3).num_outputs
+    2
     """
 
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:

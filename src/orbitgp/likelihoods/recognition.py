@@ -9,10 +9,37 @@ from torch.nn.functional import one_hot
 
 
 class Recognition(nn.Module):
-    """One hidden layer from the flat input and the one-hot label to K local parameters.
+    """Network from input and label to the local parameters of a bound.
 
-    It is trained with the bound, whatever it says: a poor network makes the bound looser, never
-    wrong, since it sees no orbit samples.
+    One hidden layer on the flat input and the one-hot label. It is trained with the bound, and a
+    poor network makes the bound looser, never wrong, since it sees no orbit samples.
+
+    Parameters
+    ----------
+    num_inputs : int
+        Values of one input.
+    num_classes : int
+        Classes.
+    num_local : int
+        K, the local parameters of a datum.
+    generator : torch.Generator
+        Source of the first weights.
+    num_hidden : int, default=64
+        Hidden units.
+    start : float, default=1.0
+        Value of the parameters before training.
+
+    References
+    ----------
+    van der Wilk et al. (2018), section 4.5.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Recognition
+    >>> network = Recognition(4, 3, 2, generator=torch.Generator().manual_seed(0))
+    >>> network(torch.rand(5, 4), torch.tensor([0, 1, 2, 0, 1])).shape
+    torch.Size([5, 2])
     """
 
     def __init__(

@@ -26,7 +26,31 @@ NUM_DRAWS = 256
 
 
 class Softmax(LocalLikelihood):
-    """Classes 0 … C − 1 by C − 1 contrasts between them; C − 1 local parameters ψ."""
+    """Several classes by a softmax of C − 1 contrasts between them, with Böhning's bound.
+
+    Parameters
+    ----------
+    num_classes : int
+        C, at least 2.
+    recognition : torch.nn.Module, optional
+        Network that gives the local parameters of the bound from input and label.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 2 classes.
+
+    References
+    ----------
+    D. Böhning (1992). Multinomial logistic regression algorithm. Annals of the Institute of
+    Statistical Mathematics.
+
+    Examples
+    --------
+    >>> from orbitgp import Softmax
+    >>> Softmax(3).num_outputs
+    2
+    """
 
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
         sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}

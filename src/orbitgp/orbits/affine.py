@@ -27,13 +27,41 @@ has left the frame, nothing is left to be invariant."""
 
 
 class Affine(Orbit):
-    """x_a = x turned, scaled, sheared and shifted by φ ~ Unif(φ_min, φ_max), six parameters.
+    """Images rotated, scaled, sheared and shifted by random amounts with learnable ranges.
 
-    In this order: rotation (radians, counter-clockwise), log-scale x, log-scale y, shear, shift x,
-    shift y (half-widths, half-heights; right and down). Images [N, H, W] or [N, C, H, W].
+    Each of the six parameters is drawn uniformly, φ ~ Unif(φ_min, φ_max), in this order: rotation
+    (radians, counter-clockwise), logarithm of the x-scale, of the y-scale, shear, x-shift and
+    y-shift (half-widths to the right, half-heights down). Images are [N, H, W] or [N, C, H, W].
+
+    Parameters
+    ----------
+    low, high : float or sequence of float, default=∓0.05
+        Where the ends of the ranges start: one number for all parameters, or one for each.
+    learn_low, learn_high : bool or sequence of bool, default=True
+        Which ends are learned.
+    symmetric : bool, optional
+        Whether both ends of a range are tied; by default where they start as mirror images.
+    prior : torch.distributions.Distribution, optional
+        Distribution of the widths that are learned.
+
+    References
+    ----------
+    van der Wilk et al. (2018), section 5, "affine transformations".
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Affine
+    >>> orbit = Affine(-0.1, 0.1)
+    >>> sample = orbit.sample(torch.rand(5, 8, 8), 4, generator=torch.Generator().manual_seed(0))
+    >>> sample.points.shape
+    torch.Size([5, 4, 8, 8])
+    >>> orbit.describe().split(", ")[:2]
+    ['rotation −6° … +6°', 'x-scale ×0.90 … ×1.11']
     """
 
     noise_size = 6
+    needs_images = True
     names = ("rotation", "x-scale", "y-scale", "shear", "x-shift", "y-shift")
 
     def __init__(
@@ -75,10 +103,34 @@ class Affine(Orbit):
 
 
 class Rotation(Orbit):
-    """x_a = x turned about its centre by an angle uniform in [low, high], in radians.
+    """Images rotated about their centre by an angle uniform in [low, high].
 
-    Positive angles turn counter-clockwise. `Rotation.full()` is the strict invariance ±180°.
+    Parameters
+    ----------
+    low, high : float, default=∓0.2
+        Where the ends of the range start, in radians; positive angles turn counter-clockwise.
+    learn_low, learn_high : bool, default=True
+        Which ends are learned.
+    symmetric : bool, optional
+        Whether both ends are tied; by default where they start as mirror images.
+    prior : torch.distributions.Distribution, optional
+        Distribution of the widths that are learned.
+
+    Raises
+    ------
+    InputError
+        If an end is beyond ±π.
+
+    Examples
+    --------
+    >>> from orbitgp import Rotation
+    >>> Rotation(-0.1, 0.1).describe()
+    'rotation −6° … +6°'
+    >>> Rotation.full().describe()
+    'rotation by any angle'
     """
+
+    needs_images = True
 
     def __init__(
         self,
@@ -154,6 +206,8 @@ def _in_units(names: Sequence[str], ranges: UniformRange) -> dict[str, tuple[flo
 
 def _range_words(name: str, low: float, high: float) -> str:
     """Both ends of a range with their unit."""
+    if name == "rotation" and high - low >= 2 * math.pi * (1 - 1e-6):
+        return "rotation by any angle"
     return f"{name} {_words(name, low)} … {_words(name, high)}"
 
 

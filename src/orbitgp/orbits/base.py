@@ -48,10 +48,23 @@ def check_counts(num_samples: int, group_size: int) -> None:
 
 
 class Orbit(nn.Module, ABC):
-    """An augmentation distribution p_θ(x_a | x), as x_a = transform(x, noise) with free noise.
+    """A distribution p(x_a | x) of transformed inputs, as x_a = transform(x, noise).
 
-    Drawing and transforming are apart so that the same noise can be used again: for replay, for
-    common random numbers, and for gradients with respect to θ.
+    Derive from it for a new kind of orbit; `FunctionOrbit` is enough for most. Drawing and
+    transforming are separate, so that the same noise can be used again: for common random numbers,
+    and for gradients with respect to the learned parameters.
+
+    See Also
+    --------
+    FunctionOrbit : An orbit from a function of your own.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Rotation
+    >>> orbit, generator = Rotation(-0.1, 0.1), torch.Generator().manual_seed(0)
+    >>> orbit.sample(torch.rand(2, 8, 8), 3, generator=generator).points.shape
+    torch.Size([2, 3, 8, 8])
     """
 
     size: float = math.inf
@@ -59,6 +72,9 @@ class Orbit(nn.Module, ABC):
 
     noise_size: int = 1
     """K, the numbers of noise that one draw takes."""
+
+    needs_images: bool = False
+    """Whether inputs must be [N, H, W] or [N, C, H, W]."""
 
     @abstractmethod
     def transform(
@@ -116,6 +132,9 @@ class Orbit(nn.Module, ABC):
         """The same S draws for all inputs; for orbits that can do it with less work."""
         return self.transform(x, noise.expand(len(x), -1, -1))
 
+    def check(self, x: Float[Tensor, "N *event"]) -> None:
+        """Refuse what can be seen, from a few inputs, to be no orbit; by default nothing."""
+
     def log_prior(self) -> Float[Tensor, ""]:
         """Log density of the learned ranges under their priors; 0 without any."""
         terms = [part.log_prior() for part in self.modules() if isinstance(part, UniformRange)]
@@ -127,6 +146,17 @@ class FiniteOrbit(Orbit):
 
     The noise is the number of the point, 0 … P − 1, kept as a float so that orbits compose, which
     is exact for P ≤ 2²⁴.
+
+    See Also
+    --------
+    PermutationGroup, QuarterTurns, Mirror, CyclicShifts, SignFlips : The finite orbits there are.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import SignFlips
+    >>> SignFlips(0).enumerate(torch.tensor([[3.0]])).points.flatten()
+    tensor([ 3., -3.])
     """
 
     @abstractmethod
@@ -163,7 +193,18 @@ class FiniteOrbit(Orbit):
 
 
 class Identity(FiniteOrbit):
-    """The orbit of one point: no invariance, an ordinary Gaussian process."""
+    """The orbit of one point: no invariance, an ordinary Gaussian process.
+
+    See Also
+    --------
+    Orbit : What all orbits have in common.
+
+    Examples
+    --------
+    >>> from orbitgp import Identity
+    >>> Identity().describe()
+    'no invariance'
+    """
 
     size = 1
 

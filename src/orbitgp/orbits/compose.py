@@ -15,7 +15,29 @@ MAX_FINITE_SIZE = 2**24
 
 
 def compose(*orbits: Orbit) -> Orbit:
-    """Apply the orbits in turn, the first one first; finite if all are, and not too large."""
+    """Apply orbits in turn, the first one first.
+
+    Parameters
+    ----------
+    *orbits : Orbit
+        Two or more.
+
+    Returns
+    -------
+    Orbit
+        A `FiniteOrbit` if all of them are, and the number of points is at most 2²⁴.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two.
+
+    Examples
+    --------
+    >>> from orbitgp import Mirror, QuarterTurns, compose
+    >>> compose(QuarterTurns(), Mirror()).size
+    8
+    """
     if len(orbits) < 2:
         raise InputError(f"composition takes at least two orbits; got {len(orbits)}")
     finite = [orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)]
@@ -31,6 +53,7 @@ class Composition(Orbit):
         super().__init__()
         self.orbits = nn.ModuleList(orbits)
         self.noise_size = sum(orbit.noise_size for orbit in orbits)
+        self.needs_images = any(orbit.needs_images for orbit in orbits)
 
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
@@ -67,6 +90,11 @@ class Composition(Orbit):
         sizes = [part.noise_size for part in _parts(self)]
         return _in_turn(_parts(self), x, noise.split(sizes, -1))
 
+    def check(self, x: Float[Tensor, "N *event"]) -> None:
+        """Each part by itself."""
+        for part in _parts(self):
+            part.check(x)
+
     def transform_alike(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"]
     ) -> Float[Tensor, "N S *event"]:
@@ -95,6 +123,7 @@ class FiniteComposition(FiniteOrbit):
         super().__init__()
         self.orbits = nn.ModuleList(orbits)
         self.size = math.prod(orbit.size for orbit in orbits)
+        self.needs_images = any(orbit.needs_images for orbit in orbits)
 
     def act(
         self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]

@@ -31,15 +31,49 @@ SMOOTHING = 1e-3
 
 
 class LocalDeformation(Orbit):
-    """x_a(p) = x(p + d(p)) + t(p) |∇x|: smooth displacements d, and thickening by t.
+    """Images deformed by smooth random fields, and made thicker or thinner.
 
-    Five independent fields of one smoothness: displacement along x and along y, local rotation
-    (d = θ(p) J p), local scaling (d = s(p) p), thickness. `amplitude` is the standard deviation
-    of each, in half-widths (radians for the rotation), `width` that of the smoothing, in
-    half-widths. With `tangent`, pixels move by the first-order x + d·∇x instead of a warp: cheaper,
-    and right for displacements below a pixel. Images [N, H, W] or [N, C, H, W].
+    x_a(p) = x(p + d(p)) + t(p) |∇x|, with five independent fields of one smoothness: displacement
+    along x and along y, local rotation (d = θ(p) J p), local scaling (d = s(p) p), and thickness.
+    Images are [N, H, W] or [N, C, H, W].
+
+    Parameters
+    ----------
+    amplitude : float or sequence of five float, default=0.02
+        Standard deviation of each field, in half-widths (radians for the rotation).
+    width : float, default=0.4
+        Standard deviation of the Gaussian that smooths the fields, in half-widths.
+    learn_amplitude : bool or sequence of bool, default=True
+        Which amplitudes are learned.
+    learn_width : bool, default=True
+        Whether the smoothness is learned.
+    num_frequencies : int, default=5
+        Cosines along each axis that make a field.
+    tangent : bool, default=False
+        Move pixels to first order, x + d·∇x, instead of by a warp: cheaper, and right for
+        displacements below a pixel.
+    prior : torch.distributions.Distribution, optional
+        Distribution of the amplitudes that are learned.
+
+    Raises
+    ------
+    InputError
+        If width or number of frequencies cannot be used.
+
+    References
+    ----------
+    G. Loosli, S. Canu and L. Bottou (2007). Training invariant support vector machines using
+    selective sampling. P. Simard et al. (2000). Transformation invariance in pattern recognition.
+
+    Examples
+    --------
+    >>> from orbitgp import LocalDeformation
+    >>> low, high = LocalDeformation(0.02).learned_ranges()["local scaling (%)"]
+    >>> round(low, 3), round(high, 3)
+    (-2.0, 2.0)
     """
 
+    needs_images = True
     names = ("x-displacement", "y-displacement", "local rotation", "local scaling", "thickness")
 
     def __init__(

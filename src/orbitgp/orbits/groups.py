@@ -50,15 +50,36 @@ def _numbered(event_shape: torch.Size) -> Int[Tensor, "*event"]:
 class PermutationGroup(CoordinatePermutations):
     """The group that some permutations generate, acting on one axis of the input.
 
-    A generator lists where each position takes its value from: (1, 0, 2) swaps the first two of
-    three. `dim` counts the axes of one input: −1 the last, 0 the first (the atoms of [A, 3]).
+    Parameters
+    ----------
+    *generators : sequence of int
+        Where each position takes its value from: (1, 0, 2) exchanges the first two of three.
+    dim : int, default=-1
+        The axis of one input: −1 the last, 0 the first (the atoms of [A, 3]).
+
+    Raises
+    ------
+    InputError
+        If a generator is no permutation, or the group is too large to list.
+
+    Examples
+    --------
+    >>> from orbitgp import PermutationGroup
+    >>> PermutationGroup((1, 0, 2), (1, 2, 0)).describe()
+    '6 permutations of 3 positions'
     """
 
     elements: Int[Tensor, "P L"]
 
     def __init__(self, *generators: Sequence[int], dim: int = -1) -> None:
         super().__init__()
-        self.generators = tuple(tuple(int(i) for i in generator) for generator in generators)
+        try:
+            self.generators = tuple(tuple(int(i) for i in generator) for generator in generators)
+        except (TypeError, ValueError):
+            raise InputError(
+                "a permutation is a sequence of whole numbers, and each one is an argument of its "
+                f"own, as in PermutationGroup((1, 0, 2), (1, 2, 0)); got {generators!r:.80}"
+            ) from None
         elements = torch.tensor(generate_group(self.generators))
         self.register_buffer("elements", elements, persistent=False)
         self.size = len(self.elements)
@@ -85,7 +106,31 @@ class PermutationGroup(CoordinatePermutations):
 
 
 def coordinate_swap(first: int, second: int, num_coordinates: int) -> PermutationGroup:
-    """The group of two that exchanges two coordinates of [N, D]."""
+    """Make the group of two that exchanges two coordinates of [N, D].
+
+    Parameters
+    ----------
+    first, second : int
+        The coordinates, counted from 0.
+    num_coordinates : int
+        D.
+
+    Returns
+    -------
+    PermutationGroup
+        The identity and the exchange.
+
+    Raises
+    ------
+    InputError
+        If the coordinates are the same, or not among 0 … D − 1.
+
+    Examples
+    --------
+    >>> from orbitgp import coordinate_swap
+    >>> coordinate_swap(0, 1, num_coordinates=3).describe()
+    'swap of positions 0 and 1'
+    """
     if first == second or not {first, second} <= set(range(num_coordinates)):
         raise InputError(
             f"a swap needs two different coordinates among 0 … {num_coordinates - 1}; "
@@ -128,9 +173,19 @@ def generate_group(generators: Sequence[Sequence[int]]) -> list[tuple[int, ...]]
 
 
 class QuarterTurns(CoordinatePermutations):
-    """The four turns of a square image by multiples of 90°."""
+    """The four rotations of a square image by multiples of 90°.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import QuarterTurns
+    >>> QuarterTurns().enumerate(torch.arange(4.0).reshape(1, 2, 2)).points[0, 1]
+    tensor([[1., 3.],
+            [0., 2.]])
+    """
 
     size = 4
+    needs_images = True
 
     def permutations(self, event_shape: torch.Size) -> Int[Tensor, "P *event"]:
         """The numbered image, turned."""
@@ -147,7 +202,21 @@ class QuarterTurns(CoordinatePermutations):
 
 
 class Mirror(CoordinatePermutations):
-    """An input and its mirror image along one axis: −1 swaps left and right, −2 top and bottom."""
+    """An input and its mirror image along one axis.
+
+    Parameters
+    ----------
+    dim : int, default=-1
+        −1 exchanges left and right, −2 top and bottom.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import Mirror
+    >>> Mirror().enumerate(torch.tensor([[1.0, 2.0, 3.0]])).points
+    tensor([[[1., 2., 3.],
+             [3., 2., 1.]]])
+    """
 
     size = 2
 
@@ -167,7 +236,30 @@ class Mirror(CoordinatePermutations):
 
 
 class CyclicShifts(CoordinatePermutations):
-    """Every cyclic shift of an axis of `length` positions by multiples of `step`."""
+    """Cyclic shifts of an axis by multiples of a step.
+
+    Parameters
+    ----------
+    length : int
+        Positions of the axis.
+    step : int, default=1
+        Divides `length`.
+    dim : int, default=-1
+        The axis of one input.
+
+    Raises
+    ------
+    InputError
+        If the step does not divide the length.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import CyclicShifts
+    >>> CyclicShifts(4, step=2).enumerate(torch.tensor([[1.0, 2.0, 3.0, 4.0]])).points
+    tensor([[[1., 2., 3., 4.],
+             [3., 4., 1., 2.]]])
+    """
 
     def __init__(self, length: int, *, step: int = 1, dim: int = -1) -> None:
         super().__init__()
@@ -196,7 +288,26 @@ class CyclicShifts(CoordinatePermutations):
 
 
 class SignFlips(FiniteOrbit):
-    """Independent sign changes of some coordinates of [N, D]: 2ᵏ points for k coordinates."""
+    """Independent changes of sign of some coordinates of [N, D].
+
+    Parameters
+    ----------
+    *coordinates : int
+        Up to 16 different coordinates; k of them make 2ᵏ points.
+
+    Raises
+    ------
+    InputError
+        If coordinates repeat, or there are none or too many.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import SignFlips
+    >>> SignFlips(0).enumerate(torch.tensor([[1.0, 2.0]])).points
+    tensor([[[ 1.,  2.],
+             [-1.,  2.]]])
+    """
 
     signs: Float[Tensor, "P k"]
 

@@ -10,9 +10,27 @@ from orbitgp.orbits.ranges import Ends, Flags, UniformRange
 
 
 class Intensity(Orbit):
-    """x_a = e^c x + b, for contrast c and brightness b ~ Unif(φ_min, φ_max): any shape of input.
+    """Contrast and brightness, x_a = eᶜ x + b, with learnable ranges of c and b.
 
-    Estimators divide inputs by their largest value, so b is a part of that.
+    Inputs may have any shape. Estimators divide inputs by their largest value, so b is a part of
+    that.
+
+    Parameters
+    ----------
+    low, high : float or sequence of float, default=∓0.05
+        Where the ends of the ranges start: one number for all parameters, or one for each.
+    learn_low, learn_high : bool or sequence of bool, default=True
+        Which ends are learned.
+    symmetric : bool, optional
+        Whether both ends of a range are tied; by default where they start as mirror images.
+    prior : torch.distributions.Distribution, optional
+        Distribution of the widths that are learned.
+
+    Examples
+    --------
+    >>> from orbitgp import Intensity
+    >>> Intensity(-0.1, 0.1).describe()
+    'contrast ×0.90 … ×1.11, brightness −0.10 … +0.10'
     """
 
     noise_size = 2

@@ -11,10 +11,29 @@ from orbitgp.positive import inverse_softplus
 
 
 class GaussianNoise(Orbit):
-    """x_a = x + s ε, ε ~ N(0, I), with a learnable scale s: one number, or one for each coordinate.
+    """Small random perturbations, x_a = x + s ε with ε ~ N(0, I) and a learnable scale s.
 
-    With an RBF base kernel every covariance has a closed form, which makes it the orbit that the
-    stochastic bound is tested against.
+    With an RBF kernel every covariance has a closed form.
+
+    Parameters
+    ----------
+    scale : float or Tensor of shape event_shape, default=0.1
+        s: one number, or one for each coordinate.
+    event_shape : tuple of int
+        Shape of one input.
+    learnable : bool, default=True
+        Whether s is learned.
+
+    Raises
+    ------
+    InputError
+        If s is negative, or 0 and to be learned.
+
+    Examples
+    --------
+    >>> from orbitgp import GaussianNoise
+    >>> GaussianNoise(0.1, event_shape=(3,)).describe()
+    'noise ±0.1'
     """
 
     def __init__(

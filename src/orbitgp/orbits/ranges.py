@@ -17,13 +17,36 @@ Flags = bool | Sequence[bool]
 
 
 class UniformRange(nn.Module):
-    """K independent φ_k ~ Unif(−softplus(raw_low), +softplus(raw_high)); 0 is the identity.
+    """K independent parameters, uniform between learnable ends around the identity, 0.
 
-    The ends are ordered by construction, low ≤ 0 ≤ high. A transformation that is common to all
-    inputs is no invariance, and an isotropic kernel cannot see it: only the width of a range is
-    identified. So ends that start as mirror images are tied, and learned as one number;
-    `symmetric=False` frees them, as in the paper. `learn_low`, `learn_high` freeze single ends,
-    `limit` bounds both, and `prior` is a distribution over the widths that are learned.
+    The ends are ordered by construction, low ≤ 0 ≤ high. A transformation common to all inputs is
+    no invariance, and an isotropic kernel cannot see it: only the width of a range is identified.
+    So ends that start as mirror images are tied, and learned as one number.
+
+    Parameters
+    ----------
+    low, high : float or sequence of float
+        Where the ends start.
+    learn_low, learn_high : bool or sequence of bool, default=True
+        Which ends are learned.
+    symmetric : bool, optional
+        Whether both ends are tied; False frees them, as in the paper.
+    limit : float or sequence of float, default=inf
+        The largest distance of an end from 0.
+    prior : torch.distributions.Distribution, optional
+        Distribution of the widths that are learned.
+
+    Raises
+    ------
+    InputError
+        If the ends do not contain 0, exceed the limit, or start at exactly 0 though learned.
+
+    Examples
+    --------
+    >>> from orbitgp import UniformRange
+    >>> ranges = UniformRange(-0.1, 0.2)
+    >>> round(ranges.low.item(), 6), round(ranges.high.item(), 6)
+    (-0.1, 0.2)
     """
 
     learned: Bool[Tensor, "E K"]

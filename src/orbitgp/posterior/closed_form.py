@@ -127,11 +127,47 @@ def solve(
     prior_covariance: Float[Tensor, "M M"],
     prior_factor: Float[Tensor, "M M"] | None = None,
 ) -> WhitenedGaussian:
-    """The q(u) that maximises the bound of these statistics, with q(f|u) = p(f|u).
+    """Find the q(u) that maximises the bound of these statistics, with q(f|u) = p(f|u).
 
     With F Fᵀ = Kuu + Q and α = F⁻ᵀF⁻¹P it is m̃ = Lᵀα, U = (F⁻¹L)ᵀ: one factorisation and one
     triangular solve, where whitening Q first takes three. But that always works: Kuu + Q has no
     factor where the jitter of Kuu is lost in the rounding of a Q that is far larger.
+
+    Parameters
+    ----------
+    statistics : SufficientStatistics
+        Of all data, with `mean_pairs`.
+    prior_covariance : Tensor of shape (M, M)
+        Kuu.
+    prior_factor : Tensor of shape (M, M), optional
+        L with L Lᵀ = Kuu, if it is known.
+
+    Returns
+    -------
+    WhitenedGaussian
+        The best q(u), for `InducingPosterior.assign`.
+
+    Raises
+    ------
+    NumericalError
+        If a matrix is not positive definite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import orbitgp
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> model = orbitgp.InvariantGP(
+    ...     orbit=orbitgp.SignFlips(0),
+    ...     kernel=orbitgp.RBF(),
+    ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
+    ...     likelihood=orbitgp.Gaussian(noise=0.01),
+    ... )
+    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.mean_pairs}
+    >>> found = orbitgp.statistics(model, x, x[:, 0] ** 2, **options)
+    >>> covariance = model.posterior.prior_covariance(model.kernel)
+    >>> orbitgp.solve(found, covariance.detach()).mean.shape
+    torch.Size([8, 1])
     """
     if prior_factor is None:
         prior_factor = cholesky(prior_covariance, "Kuu")

@@ -28,12 +28,32 @@ HALVED = 128
 class InducingPosterior(nn.Module):
     """Inducing variables u of g at points Z, and q(u) in whitened coordinates.
 
-    Z lives where the base kernel does: behind the feature map. With Z [M, D], u_m = g(z_m); with
-    Z [M, J, D], u_m = mean_j g(z_mj), an average over a piece of an orbit, which says more of an
-    invariant f than one value of g does, for J times the kernel evaluations and the same algebra.
+    With Z [M, D], u_m = g(z_m). With Z [M, J, D], u_m = mean_j g(z_mj), an average over a piece of
+    an orbit, which says more of an invariant f than one value of g does, for J times the kernel
+    evaluations and the same algebra. q(u) starts at the prior.
 
-    q(u) starts at the prior. A covariance shared by all outputs is what a precision shared by all
-    outputs leads to.
+    Parameters
+    ----------
+    points : Tensor of shape (M, D) or (M, J, D)
+        Z, where the base kernel lives: behind the feature map.
+    num_outputs : int
+        C.
+    shared_covariance : bool, default=True
+        Whether all outputs share one covariance, as they do if they share their precisions.
+    jitter : float, default=1e-6
+        Added to Kuu, relative to its mean diagonal.
+
+    Raises
+    ------
+    InputError
+        If the points cannot be used.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import InducingPosterior
+    >>> InducingPosterior(torch.rand(10, 3), num_outputs=2).q.mean.shape
+    torch.Size([10, 2])
     """
 
     def __init__(

@@ -11,7 +11,35 @@ from orbitgp.kernels import Kernel, covariance, variance
 def random_points(
     candidates: Shaped[Tensor, "K *D"], num_points: int, *, generator: torch.Generator
 ) -> Float[Tensor, "M D"]:
-    """M different candidates at random."""
+    """Choose different candidates at random.
+
+    Parameters
+    ----------
+    candidates : Tensor of shape (K, D)
+        Features to choose from.
+    num_points : int
+        M.
+    generator : torch.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Tensor of shape (M, D)
+        Inducing points.
+
+    Raises
+    ------
+    InputError
+        If there are fewer candidates than points.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import random_points
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> random_points(torch.rand(100, 3), 10, generator=generator).shape
+    torch.Size([10, 3])
+    """
     _check(candidates, num_points)
     order = torch.randperm(len(candidates), generator=generator, device=generator.device)
     return candidates[order[:num_points].to(candidates.device)]
@@ -24,7 +52,37 @@ def kmeans_points(
     generator: torch.Generator,
     num_iterations: int = 20,
 ) -> Float[Tensor, "M D"]:
-    """Centres of M clusters of the candidates, by Lloyd's iteration from random candidates."""
+    """Take the centres of clusters, by Lloyd's iteration from random candidates.
+
+    Parameters
+    ----------
+    candidates : Tensor of shape (K, D)
+        Features to cluster.
+    num_points : int
+        M, the number of clusters.
+    generator : torch.Generator
+        Source of randomness.
+    num_iterations : int, default=20
+        Iterations.
+
+    Returns
+    -------
+    Tensor of shape (M, D)
+        Inducing points.
+
+    Raises
+    ------
+    InputError
+        If there are fewer candidates than points.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import kmeans_points
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> kmeans_points(torch.rand(100, 3), 10, generator=generator).shape
+    torch.Size([10, 3])
+    """
     centres = random_points(candidates, num_points, generator=generator)
     for _ in range(num_iterations):
         nearest = torch.cdist(candidates, centres).argmin(1)
@@ -37,9 +95,40 @@ def kmeans_points(
 def greedy_points(
     candidates: Shaped[Tensor, "K *D"], num_points: int, kernel: Kernel
 ) -> Float[Tensor, "M D"]:
-    """Each next point is the candidate about which g is least known, given the points so far.
+    """Choose one candidate after the other, each where g is least known given those before.
 
-    A pivoted partial Cholesky factorisation in K M² operations (Burt et al. 2020).
+    A pivoted partial Cholesky factorisation, in K M² operations.
+
+    Parameters
+    ----------
+    candidates : Tensor of shape (K, D)
+        Features to choose from.
+    num_points : int
+        M.
+    kernel : gpytorch.kernels.Kernel
+        Base kernel, of g.
+
+    Returns
+    -------
+    Tensor of shape (M, D)
+        Inducing points.
+
+    Raises
+    ------
+    InputError
+        If there are fewer different candidates than points.
+
+    References
+    ----------
+    D. Burt, C. E. Rasmussen and M. van der Wilk (2020). Convergence of sparse variational
+    inference in Gaussian processes regression. JMLR.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from orbitgp import RBF, greedy_points
+    >>> greedy_points(torch.rand(100, 3), 10, RBF()).shape
+    torch.Size([10, 3])
     """
     _check(candidates, num_points)
     points = candidates.detach().double()
