@@ -11,9 +11,11 @@ from orbitgp import InvariantGPRegressor, load
 from orbitgp.cli import main, schemas
 from orbitgp.data.npz import read_npz
 from orbitgp.scores import read_test
+from tests.cli.conftest import QUICK as QUICK_OPTIONS
 from tests.cli.conftest import orbitgp
 from tests.cli.schema import conforms
 from tests.conftest import QUICK
+from tests.data.test_images import save
 
 
 def in_process(capsys, *arguments):
@@ -142,3 +144,46 @@ def test_report(fitted, tmp_path, capsys):
     code, record = in_process(capsys, "report", run, "--out", tmp_path / "again.html")
     conforms(record, schemas.ReportRecord)
     assert (code, record["report"]) == (0, str(tmp_path / "again.html"))
+
+
+def test_predictions_of_images_name_their_files(tmp_path):
+    """A folder by class, a flat folder and a single image; features by their name."""
+    random = np.random.default_rng(0)
+    for number in range(16):
+        pixels = random.integers(0, 40, (8, 8), dtype=np.uint8)
+        pixels[:, 2 + number % 4] += 200 * (number % 2)
+        save(tmp_path / f"cells/{'ill' if number % 2 else 'well'}/{number:02}.png", pixels)
+        save(tmp_path / f"new/{number:02}.png", pixels)
+    process = orbitgp(
+        *("fit", "--data", tmp_path / "cells", "--out", tmp_path / "run", "--features", "oriented"),
+        *("--likelihood", "gaussian", *QUICK_OPTIONS),
+    )
+    assert process.returncode == 0, process.stderr
+    for data, files in (
+        ("new", [f"{number:02}.png" for number in range(16)]),
+        ("new/03.png", ["03.png"]),
+        ("cells", [*(f"ill/{n:02}.png" for n in range(1, 16, 2)), *FIRST_WELL]),
+    ):
+        process = orbitgp("predict", tmp_path / "run", "--data", tmp_path / data)
+        assert process.returncode == 0, process.stderr
+        header, *rows = process.stdout.splitlines()
+        assert header.startswith("path,label,probability_ill,probability_well")
+        assert [row.split(",")[0] for row in rows] == files
+    process = orbitgp(
+        *("predict", tmp_path / "run", "--data", tmp_path / "new", "--out", tmp_path / "p.npz")
+    )
+    assert process.returncode == 0, process.stderr
+    assert np.load(tmp_path / "p.npz")["path"][3] == "03.png"
+
+
+FIRST_WELL = [f"well/{number:02}.png" for number in range(0, 16, 2)]
+
+
+def test_options_that_do_not_suit_the_data(table, tmp_path):
+    line = ("fit", "--data", table, "--target", "sum", "--out", tmp_path / "run")
+    process = orbitgp(*line, "--likelihood", "softmax")
+    assert process.returncode == 2
+    assert "--likelihood softmax is for classes, but the labels are floats" in process.stderr
+    process = orbitgp(*line, "--features", "oriented")
+    assert process.returncode == 2
+    assert "--features oriented is for images" in process.stderr

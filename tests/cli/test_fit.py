@@ -197,7 +197,7 @@ def test_help_knows_all_settings_and_orbits():
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"schema": "orbitgp.command/2"}', '{"schema": "orbitgp.command/1"}']
+    "text", ["{", "[]", '{"schema": "orbitgp.command/1"}', '{"schema": "orbitgp.command/2"}']
 )
 def test_a_damaged_command_file_is_refused(tmp_path, text):
     with pytest.raises(FileError, match="no step was taken"):

@@ -65,7 +65,7 @@ def test_train_and_test_above_the_classes(tmp_path):
 def test_a_size_averages(tmp_path):
     save(tmp_path / "a/0.png", np.full((8, 12), 7, np.uint8))
     save(tmp_path / "a/1.png", np.kron(np.eye(10), np.full((5, 5), 200)).astype(np.uint8))
-    with pytest.raises(FileError, match=r"1\.png has 50×50 pixels and .*give the size"):
+    with pytest.raises(FileError, match=r"1\.png has 50×50 pixels and .*--image_size H W"):
         read_image_folder(tmp_path)
     x = read_image_folder(tmp_path, size=(2, 3)).x
     assert x.shape == (2, 2, 3)

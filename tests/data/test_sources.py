@@ -114,5 +114,5 @@ def test_tables_and_npy(tmp_path):
 def test_options_that_a_source_does_not_heed(tmp_path):
     with pytest.raises(InputError, match="a target is a column"):
         read_data(npz(tmp_path, x=X, y=Y), target="y")
-    with pytest.raises(InputError, match="is for a folder of images"):
+    with pytest.raises(InputError, match="image_size is for images and folders"):
         read_data(npz(tmp_path, x=X, y=Y), image_size=(2, 2))

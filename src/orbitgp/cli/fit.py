@@ -16,6 +16,7 @@ from orbitgp.cli.processes import Place, launched
 from orbitgp.cli.reading import DATA, read_labelled
 from orbitgp.cli.refusals import refusals
 from orbitgp.cli.schemas import FitRecord, ScoresPart
+from orbitgp.errors import InputError
 from orbitgp.fit.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -45,6 +46,19 @@ ARGUMENTS = (
         "--task",
         "auto decides by the labels",
         choices=("auto", "classification", "regression"),
+        default="auto",
+    ),
+    Argument(
+        "--features",
+        "what the kernel compares: values as they are, or edges of images, which is slower and "
+        "often far better",
+        choices=("pixels", "oriented"),
+        default="pixels",
+    ),
+    Argument(
+        "--likelihood",
+        "of classes; auto is gaussian, which is exact",
+        choices=("auto", "gaussian", "softmax", "stick-breaking", "polya-gamma"),
         default="auto",
     ),
     Argument("--num_inducing", "inducing variables; as many as the budget allows", int),
@@ -122,10 +136,25 @@ def fitted(
     """The fitted estimator; its folder holds all that is needed to go on."""
     from orbitgp.cli.hearing import Hearing
     from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
+    from orbitgp.features import OrientedEnergy
 
-    kinds = {"classification": InvariantGPClassifier, "regression": InvariantGPRegressor}
-    estimator = kinds[decision.task](
+    if options.features == "oriented" and data.x.ndim not in (3, 4):
+        raise InputError(
+            f"--features oriented is for images; the inputs of {options.data} have shape "
+            f"{list(data.x.shape[1:])}"
+        )
+    classify = decision.task == "classification"
+    if options.likelihood != "auto" and not classify:
+        raise InputError(
+            f"--likelihood {options.likelihood} is for classes, but {decision.reason}; "
+            "leave it away, or give --task classification"
+        )
+    kind = InvariantGPClassifier if classify else InvariantGPRegressor
+    own: dict[str, Any] = {"likelihood": options.likelihood} if classify else {}
+    estimator = kind(
         options.orbit,
+        **own,
+        feature_map=OrientedEnergy() if options.features == "oriented" else None,
         num_inducing=options.num_inducing,
         budget_seconds=options.budget_seconds,
         settings=options.settings,

@@ -10,7 +10,7 @@ from orbitgp.errors import FileError, InputError
 from orbitgp.fit.settings import TrainingSettings
 
 COMMAND_FILE = "command.json"
-SCHEMA = "orbitgp.command/1"
+SCHEMA = "orbitgp.command/2"
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class FitOptions:
     image_size: tuple[int, int] | None
     task: str
     orbit: str
+    features: str
+    likelihood: str
     num_inducing: int | None
     budget_seconds: float
     seed: int

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orbitgp.cli.codes import DONE
 from orbitgp.cli.command import RUN, Argument, Command
 from orbitgp.cli.output import Output
-from orbitgp.cli.reading import DATA, as_fitted, is_table, read_unlabelled
+from orbitgp.cli.reading import DATA, as_fitted, file_names, is_table, read_unlabelled
 from orbitgp.cli.refusals import refusals
 from orbitgp.cli.runs import load_run
 from orbitgp.cli.schemas import PredictRecord, Task
@@ -37,7 +37,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     try:
         x = read_unlabelled(options["data"], options["split"], target, size)
         with refusals():
-            predictions = predict(estimator, x)
+            predictions = predict(estimator, x).named(file_names(options["data"], options["split"]))
     except (InputError, FileError) as error:
         if target is None and is_table(options["data"]):
             raise type(error)(f"{error}; if a column holds labels, name it by --target") from None
@@ -67,6 +67,15 @@ class Predictions:
     columns: list[str]
     arrays: "dict[str, np.ndarray]"
     tabled: tuple[str, ...]
+
+    def named(self, names: list[str]) -> "Predictions":
+        """The same with the file of each input in front, if inputs are files."""
+        if not names:
+            return self
+        import numpy as np
+
+        arrays = {"path": np.array(names), **self.arrays}
+        return Predictions(self.task, ["path", *self.columns], arrays, ("path", *self.tabled))
 
     def rows(self) -> list[list[Any]]:
         """One list an input, in the order of `columns`."""

@@ -54,6 +54,13 @@ def read_unlabelled(
     return read_inputs(source, split=split, target=target, image_size=size)
 
 
+def file_names(source: str, split: Literal["train", "test"]) -> list[str]:
+    """The file of each input that is read, if inputs are files."""
+    from orbitgp.data.sources import input_names
+
+    return input_names(source, split=split)
+
+
 def check_source(source: str) -> None:
     """What is plainly a path, and not a name, has to be there."""
     is_path = bool(Path(source).suffix) or source.startswith(("/", ".", "~"))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "GIF", "WEBP", "PPM")
 """Read by Pillow itself; others, EPS among them, may start other programs."""
 
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".ppm", ".pgm")
 GREY = {"1", "L", "LA"}
 COLOUR = {"P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"}
 MAX_BYTES = 2**33
@@ -48,13 +49,32 @@ def read_image_folder(folder: Path, *, size: tuple[int, int] | None = None) -> L
     return LabelledData(x[:count], y[:count], x[count:], y[count:])
 
 
-def read_images(folder: Path, *, size: tuple[int, int] | None = None) -> np.ndarray:
-    """The images that lie in a folder itself, without labels, in sorted order."""
+def read_images(source: Path, *, size: tuple[int, int] | None = None) -> np.ndarray:
+    """One image, or those that lie in a folder itself, without labels, in sorted order."""
     check_size(size)
-    files = _entries(folder)
+    return _stack(image_files(source), size)
+
+
+def image_files(source: Path, part: str = "test") -> list[Path]:
+    """The files of the images, in the order in which they are read.
+
+    Of a folder with a folder for each class those of this part, if it has parts.
+    """
+    if is_image(source):
+        return [source]
+    if has_subfolders(source):
+        parts = _parts(source)
+        chosen = parts[-1] if part == "test" else parts[0]
+        return [path for path, _ in _by_class(chosen)]
+    files = _entries(source)
     if not files:
-        raise FileError(f"{folder} has no images")
-    return _stack([_file(path) for path in files], size)
+        raise FileError(f"{source} has no images")
+    return [_file(path) for path in files]
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is named like an image."""
+    return path.suffix.lower() in SUFFIXES and path.is_file()
 
 
 def decode_image(data: bytes, place: str) -> np.ndarray:
@@ -131,7 +151,7 @@ def _stack(paths: list[Path], size: tuple[int, int] | None) -> np.ndarray:
         if size is None and head[1] != shape:
             raise FileError(
                 f"{path} has {head[1][0]}×{head[1][1]} pixels and {paths[0]} {shape[0]}×"
-                f"{shape[1]}; give the size that all shall have"
+                f"{shape[1]}; resize all by image_size=(H, W), or --image_size H W"
             )
     if len(paths) * channels * shape[0] * shape[1] > MAX_BYTES:
         raise FileError(

@@ -7,7 +7,14 @@ import numpy as np
 
 from orbitgp.data import named
 from orbitgp.data.idx import read_idx
-from orbitgp.data.images import check_size, has_subfolders, read_image_folder, read_images
+from orbitgp.data.images import (
+    check_size,
+    has_subfolders,
+    image_files,
+    is_image,
+    read_image_folder,
+    read_images,
+)
 from orbitgp.data.labelled import LabelledData
 from orbitgp.data.npz import read_npy, read_npz
 from orbitgp.data.tables import read_table, read_table_inputs
@@ -55,9 +62,9 @@ def read_inputs(
 ) -> np.ndarray:
     """Inputs alone: those of the split where a source has splits, otherwise all it has.
 
-    Beyond what `read_data` takes, there may be no labels: images that lie in a folder itself, a
-    lone x in an npz archive, an npy file, IDX images, a table. All columns of a table are inputs,
-    but for `target` if it is there.
+    Beyond what `read_data` takes, there may be no labels: one image, images that lie in a folder
+    itself, a lone x in an npz archive, an npy file, IDX images, a table. All columns of a table
+    are inputs, but for `target` if it is there.
     """
     path = None if named.is_name(source) else _existing(source)
     if path is not None:
@@ -71,10 +78,20 @@ def read_inputs(
             return read_idx(path)
         if suffix == ".npz" and (arrays := read_npz(path)).keys() == {"x"}:
             return _numeric(arrays["x"], f"{path}: x")
-        if path.is_dir() and not has_subfolders(path) and not _idx_images(path):
+        flat = path.is_dir() and not has_subfolders(path) and not _idx_images(path)
+        if flat or is_image(path):
             return read_images(path, size=image_size)
     data = read_data(source, target=target, image_size=image_size)
     return data.x if split == "train" or data.x_test is None else data.x_test
+
+
+def input_names(source: str | Path, *, split: Literal["train", "test"] = "test") -> list[str]:
+    """The file of each input that `read_inputs` reads, relative to its folder; [] if none has."""
+    path = Path(source).expanduser()
+    if named.is_name(source) or not (is_image(path) or (path.is_dir() and not _idx_images(path))):
+        return []
+    folder = path if path.is_dir() else path.parent
+    return [str(file.relative_to(folder)) for file in image_files(path, split)]
 
 
 def _existing(source: str | Path) -> Path:
@@ -91,8 +108,8 @@ def _refuse_options(source: Path, target: str | None, image_size: tuple[int, int
     """An option that a source would not heed is a mistake."""
     if target is not None and source.suffix.lower() not in TABLES:
         raise InputError(f"a target is a column of a .csv or .parquet table; {source} has none")
-    if image_size is not None and not source.is_dir():
-        raise InputError(f"the size of images is for a folder of images; {source} is none")
+    if image_size is not None and not (source.is_dir() or is_image(source)):
+        raise InputError(f"image_size is for images and folders of them; {source} is neither")
     check_size(image_size)
 
 
