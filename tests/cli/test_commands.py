@@ -146,7 +146,7 @@ def test_report(fitted, tmp_path, capsys):
     assert (code, record["report"]) == (0, str(tmp_path / "again.html"))
 
 
-def test_predictions_of_images_name_their_files(tmp_path):
+def test_predictions_of_images_name_their_files(tmp_path, capsys):
     """A folder by class, a flat folder and a single image; features by their name."""
     random = np.random.default_rng(0)
     for number in range(16):
@@ -154,36 +154,33 @@ def test_predictions_of_images_name_their_files(tmp_path):
         pixels[:, 2 + number % 4] += 200 * (number % 2)
         save(tmp_path / f"cells/{'ill' if number % 2 else 'well'}/{number:02}.png", pixels)
         save(tmp_path / f"new/{number:02}.png", pixels)
-    process = orbitgp(
-        *("fit", "--data", tmp_path / "cells", "--out", tmp_path / "run", "--features", "oriented"),
-        *("--likelihood", "gaussian", *QUICK_OPTIONS),
+    code, _ = in_process(
+        *(capsys, "fit", "--data", tmp_path / "cells", "--out", tmp_path / "run"),
+        *("--features", "oriented", "--likelihood", "gaussian", *QUICK_OPTIONS),
     )
-    assert process.returncode == 0, process.stderr
+    assert code == 0
     for data, files in (
         ("new", [f"{number:02}.png" for number in range(16)]),
         ("new/03.png", ["03.png"]),
         ("cells", [*(f"ill/{n:02}.png" for n in range(1, 16, 2)), *FIRST_WELL]),
     ):
-        process = orbitgp("predict", tmp_path / "run", "--data", tmp_path / data)
-        assert process.returncode == 0, process.stderr
-        header, *rows = process.stdout.splitlines()
-        assert header.startswith("path,label,probability_ill,probability_well")
-        assert [row.split(",")[0] for row in rows] == files
-    process = orbitgp(
-        *("predict", tmp_path / "run", "--data", tmp_path / "new", "--out", tmp_path / "p.npz")
-    )
-    assert process.returncode == 0, process.stderr
-    assert np.load(tmp_path / "p.npz")["path"][3] == "03.png"
+        code, record = in_process(capsys, "predict", tmp_path / "run", "--data", tmp_path / data)
+        assert code == 0
+        assert record["columns"] == ["path", "label", "probability_ill", "probability_well"]
+        assert [row[0] for row in record["rows"]] == files
+    out = tmp_path / "p.npz"
+    assert in_process(capsys, "predict", tmp_path / "run", "--data", tmp_path / "new", "--out", out)
+    assert np.load(out)["path"][3] == "03.png"
 
 
 FIRST_WELL = [f"well/{number:02}.png" for number in range(0, 16, 2)]
 
 
-def test_options_that_do_not_suit_the_data(table, tmp_path):
+def test_options_that_do_not_suit_the_data(table, tmp_path, capsys):
     line = ("fit", "--data", table, "--target", "sum", "--out", tmp_path / "run")
-    process = orbitgp(*line, "--likelihood", "softmax")
-    assert process.returncode == 2
-    assert "--likelihood softmax is for classes, but the labels are floats" in process.stderr
-    process = orbitgp(*line, "--features", "oriented")
-    assert process.returncode == 2
-    assert "--features oriented is for images" in process.stderr
+    code, record = in_process(capsys, *line, "--likelihood", "softmax")
+    assert code == 2
+    assert "softmax is for classes, but the labels are floats" in record["error"]["message"]
+    code, record = in_process(capsys, *line, "--features", "oriented")
+    assert code == 2
+    assert "--features oriented is for images" in record["error"]["message"]
