@@ -10,7 +10,10 @@ import pytest
 from orbitgp import FileError, InputError, NumericalError
 from orbitgp.cli import main, schemas
 from orbitgp.cli.codes import code_of
+from orbitgp.cli.fit import FIT
 from orbitgp.cli.output import Output
+from orbitgp.estimators.classifier import LIKELIHOODS
+from orbitgp.orbits.names import NAMES
 from tests.cli.conftest import ROOT, environment, orbitgp
 from tests.cli.schema import conforms
 
@@ -86,6 +89,13 @@ def test_completion_without_shtab(monkeypatch, capsys):
         'pip install "orbitgp[completion]"'
         in json.loads(capsys.readouterr().out)["error"]["message"]
     )
+
+
+def test_choices_are_those_of_the_estimators():
+    """Help must not import what is slow, so the names are written twice."""
+    choices = {argument.name: argument.choices for argument in FIT.arguments}
+    assert choices["--orbit"] == NAMES
+    assert set(choices["--likelihood"]) == set(LIKELIHOODS)
 
 
 def test_completion_as_json(capsys):

@@ -17,7 +17,7 @@ class TensorBoardLog(Callback):
 
     Raises
     ------
-    InputError
+    OrbitGPError
         If TensorBoard is not installed.
 
     Examples
@@ -65,7 +65,7 @@ class MLflowLog(Callback):
 
     Raises
     ------
-    InputError
+    OrbitGPError
         If MLflow is not installed.
 
     Examples

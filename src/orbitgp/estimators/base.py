@@ -23,6 +23,7 @@ from orbitgp.errors import InputError
 from orbitgp.estimators.archive import read_fitted
 from orbitgp.estimators.display import learned_html
 from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
+from orbitgp.estimators.inputs import check_alike, check_dense, check_layout, scale_of
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.features import Standardize
 from orbitgp.fit.exact import solve_exact
@@ -41,9 +42,6 @@ from orbitgp.orbits.names import starting_orbit
 from orbitgp.values import OrbitSample, Prediction
 
 PREDICTION_BATCH = 256
-CHANNELS = (1, 3, 4)
-MAX_DIFFERENCE = 10.0
-"""Factor between the largest values of inputs to predict and of inputs that were learned from."""
 
 
 @torch.no_grad()
@@ -54,17 +52,6 @@ def _num_features(feature_map: nn.Module, x: Tensor) -> int:
 
 def _is_or_none(value: object, kind: type) -> bool:
     return value is None or isinstance(value, kind)
-
-
-def check_dense(X: object) -> None:
-    """scikit-learn's own refusal of sparse inputs is a TypeError; ours says what to do."""
-    if hasattr(X, "tocsr"):
-        raise InputError("sparse inputs are not supported; pass a dense array, as in X.toarray()")
-
-
-def _scale_of(X: np.ndarray) -> float:
-    """One number for all of the data, so that no transformation notices."""
-    return float(np.abs(X).max()) or 1.0
 
 
 def _check_same_data(digest: str, first: str, group: Group) -> None:
@@ -130,7 +117,8 @@ class InvariantGPEstimator(BaseEstimator):
         self._check_parameters()
         # what cannot be used is refused before a folder is made for it
         orbit = starting_orbit(self.orbit)
-        self._check_layout(X, orbit)
+        if self.image_shape is None:
+            check_layout(X, orbit)
         self.input_shape_ = np.array(X.shape[1:])
         examples = self._examples(X, y, whole)
         group = current_group()
@@ -152,7 +140,7 @@ class InvariantGPEstimator(BaseEstimator):
 
     def _examples(self, X: np.ndarray, y: Tensor, whole: Whole | None) -> Examples:
         """The data as the model sees them: these, or a stream of which they are a sample."""
-        self.scale_ = _scale_of(X) if whole is None else whole.scale
+        self.scale_ = scale_of(X) if whole is None else whole.scale
         x = self._inputs(X)
         if whole is None:
             return Resident(x, y)
@@ -247,49 +235,10 @@ class InvariantGPEstimator(BaseEstimator):
             if not is_right:
                 raise InputError(f"{name} must be {expected}; got {getattr(self, name)!r:.80}")
 
-    def _check_layout(self, X: np.ndarray, orbit: Orbit) -> None:
-        """Refuse inputs that would be read as something else than what they are."""
-        if self.image_shape is not None:
-            return
-        if X.ndim == 2 and orbit.needs_images:
-            side = math.isqrt(X.shape[1])
-            shape = f"({side}, {side})" if side**2 == X.shape[1] else "(H, W)"
-            raise InputError(
-                f"the orbit acts on images, but X has shape {X.shape}, {len(X)} rows of "
-                f"{X.shape[1]} numbers; pass image_shape={shape} if each row is an image, or X of "
-                "shape (n, H, W) or (n, C, H, W)"
-            )
-        if X.ndim == 4 and X.shape[3] in CHANNELS and X.shape[1] not in CHANNELS:
-            raise InputError(
-                f"X has shape {X.shape}, which looks like images with their channels last; "
-                "expected (n, C, H, W): pass X.transpose(0, 3, 1, 2)"
-            )
-
-    def _check_alike(self, X: Any) -> None:
-        """Refuse inputs of another shape than those of `fit`, and warn of other values."""
-        fitted = tuple(self.input_shape_.tolist())
-        if len(fitted) < 2:  # rows of numbers are scikit-learn's to check
-            return
-        shape = np.asarray(X).shape
-        if shape[1:] != fitted:
-            single = shape == fitted
-            raise InputError(
-                f"the model was fitted to inputs of shape {fitted}; got an array of shape {shape}: "
-                + ("for a single input pass X[None]" if single else "bring inputs to that shape")
-            )
-        largest = float(np.abs(np.asarray(X)).max(initial=0))
-        if not 1 / MAX_DIFFERENCE < largest / self.scale_ < MAX_DIFFERENCE and largest > 0:
-            warnings.warn(
-                f"values of these inputs reach {largest:.3g}, those that the model was fitted to "
-                f"{self.scale_:.3g}; scale them alike, for example all to 0 … 1",
-                UserWarning,
-                stacklevel=4,
-            )
-
     def _predict(self, X: Any) -> Prediction:
         check_is_fitted(self)
         check_dense(X)
-        self._check_alike(X)
+        check_alike(X, tuple(self.input_shape_.tolist()), self.scale_)
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), allow_nd=True)
         return self.model_.predict_from(self._samples(self._inputs(X)))
 

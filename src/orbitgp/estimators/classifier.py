@@ -16,7 +16,8 @@ from orbitgp.callbacks.base import Callback
 from orbitgp.data.recognise import stream_of
 from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
-from orbitgp.estimators.base import InvariantGPEstimator, check_dense
+from orbitgp.estimators.base import InvariantGPEstimator
+from orbitgp.estimators.inputs import check_dense
 from orbitgp.estimators.survey import flat_labels, survey
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.fit.settings import TrainingSettings
@@ -242,16 +243,16 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             raise InputError(f"likelihood must be one of {', '.join(LIKELIHOODS)}; got {kind!r}")
         if kind == "auto":
             kind = AUTO
-        codes = Task(OneHotGaussian(num_classes, noise=0.05), MAX_RATIO, whole is None)
+        one_hot = Task(OneHotGaussian(num_classes, noise=0.05), MAX_RATIO, whole is None)
         if kind == "gaussian":
-            return codes
+            return one_hot
         if whole is not None:
             raise InputError(
                 f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
             )
         final = local_likelihood(kind, num_classes)
         num_grams = 2.0 if final.has_constant_precision else ROUNDS * final.num_outputs
-        return replace(codes, final=final, num_grams=num_grams)
+        return replace(one_hot, final=final, num_grams=num_grams)
 
     def _codes(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""

@@ -13,7 +13,8 @@ from torch import Tensor
 from orbitgp.data.recognise import stream_of
 from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
-from orbitgp.estimators.base import InvariantGPEstimator, check_dense
+from orbitgp.estimators.base import InvariantGPEstimator
+from orbitgp.estimators.inputs import check_dense
 from orbitgp.estimators.survey import survey
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.fit.run import Outcome

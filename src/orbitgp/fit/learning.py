@@ -105,8 +105,9 @@ class Learning:
         """L-BFGS, from where learning stands if no other start is given."""
         landscape = self.climbed()
         stepped = functools.partial(self._stepped, landscape, callback)
-        start, most = self.z if start is None else start, self.settings.max_steps
-        self.z, _ = climb(landscape, start, self.z, max_steps=most, on_step=stepped)
+        start, known = (self.z, None) if start is None else (start, self.z)
+        most = self.settings.max_steps
+        self.z, _ = climb(landscape, start, known, max_steps=most, on_step=stepped)
 
     def _one_by_one(self, callback: Callback) -> None:
         """Start again from fewer ranges, if they have more evidence than all that were climbed."""

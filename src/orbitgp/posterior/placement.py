@@ -116,7 +116,7 @@ def greedy_points(
     Raises
     ------
     InputError
-        If there are fewer different candidates than points.
+        If there are fewer candidates than points.
 
     References
     ----------

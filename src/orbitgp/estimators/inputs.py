@@ -1,0 +1,64 @@
+"""What is looked at in inputs before anything is made of them."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from orbitgp.errors import InputError
+from orbitgp.orbits.base import Orbit
+
+CHANNELS = (1, 3, 4)
+MAX_DIFFERENCE = 10.0
+"""Factor between the largest values of inputs to predict and of inputs that were learned from."""
+
+
+def check_dense(X: object) -> None:
+    """scikit-learn's own refusal of sparse inputs is a TypeError; ours says what to do."""
+    if hasattr(X, "tocsr"):
+        raise InputError("sparse inputs are not supported; pass a dense array, as in X.toarray()")
+
+
+def scale_of(X: np.ndarray) -> float:
+    """One number for all of the data, so that no transformation notices."""
+    return float(np.abs(X).max()) or 1.0
+
+
+def check_layout(X: np.ndarray, orbit: Orbit) -> None:
+    """Refuse inputs that would be read as something else than what they are."""
+    if X.ndim == 2 and orbit.needs_images:
+        side = math.isqrt(X.shape[1])
+        shape = f"({side}, {side})" if side**2 == X.shape[1] else "(H, W)"
+        raise InputError(
+            f"the orbit acts on images, but X has shape {X.shape}, {len(X)} rows of "
+            f"{X.shape[1]} numbers; pass image_shape={shape} if each row is an image, or X of "
+            "shape (n, H, W) or (n, C, H, W)"
+        )
+    if X.ndim == 4 and X.shape[3] in CHANNELS and X.shape[1] not in CHANNELS:
+        raise InputError(
+            f"X has shape {X.shape}, which looks like images with their channels last; "
+            "expected (n, C, H, W): pass X.transpose(0, 3, 1, 2)"
+        )
+
+
+def check_alike(X: Any, fitted: tuple[int, ...], scale: float) -> None:
+    """Refuse inputs of another shape than those of `fit`, and warn of values of another scale."""
+    if len(fitted) < 2:  # rows of numbers are scikit-learn's to check
+        return
+    values = np.asarray(X)
+    if values.shape[1:] != fitted:
+        single = values.shape == fitted
+        raise InputError(
+            f"the model was fitted to inputs of shape {fitted}; got an array of shape "
+            f"{values.shape}: "
+            + ("for a single input pass X[None]" if single else "bring inputs to that shape")
+        )
+    largest = float(np.abs(values).max(initial=0))
+    if not 1 / MAX_DIFFERENCE < largest / scale < MAX_DIFFERENCE and largest > 0:
+        warnings.warn(
+            f"values of these inputs reach {largest:.3g}, those that the model was fitted to "
+            f"{scale:.3g}; scale them alike, for example all to 0 … 1",
+            UserWarning,
+            stacklevel=4,
+        )
