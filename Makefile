@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorboard,mlflow
 SOURCES := src tests experiments benchmarks docs
 
-.PHONY: setup check format lint types test slow crash-test fuzz
+.PHONY: setup check format lint types test docs package lowest slow crash-test fuzz
 # torch is pinned here so that a development machine gets the CPU build, not the CUDA one. A module is
 # compiled when it is first imported, and kept: most of torch never is, and no process does it again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +30,28 @@ types:
 
 # a process for each core, of one thread each: the tests are many and small, and who is idle steals
 test:
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_OPTIONS)
+
+# The site, in docs/_build/html: a warning is an error, an unknown name is a warning, tutorials run.
+docs:
+	$(PIP) -e ".[docs]"
+	$(BIN)/python -m sphinx --nitpicky --fail-on-warning --keep-going -b html docs docs/_build/html
+
+# Wheel and source distribution; then every extra from the wheel into an environment of its own.
+package:
+	$(PIP) build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tests.packaging dist/*.whl
+
+# The lowest versions that pyproject.toml allows.
+lowest:
+	$(PIP) uv
+	$(BIN)/uv venv --clear --python 3.11 .venv-lowest
+	$(BIN)/uv pip install --python .venv-lowest/bin/python --resolution lowest-direct ".[plots,images,parquet,test]" numpydoc
+	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto tests/orbits tests/likelihoods \
+		tests/posterior tests/inference tests/test_estimators.py tests/test_readme.py
 
 slow:
 	$(BIN)/python -m pytest -m slow -s

@@ -22,7 +22,7 @@ CLASSES = (10, 1_000)
 
 
 def softmax_pass(x: torch.Tensor, labels: torch.Tensor, num_classes: int):
-    """Statistics of all inputs at carried parameters, then the best q(u)."""
+    """Statistics of all inputs at given local parameters, then the best q(u)."""
     likelihood = Softmax(num_classes)
     model = orbitgp.InvariantGP(
         orbit=orbitgp.GaussianNoise(0.1, event_shape=(D,)),
@@ -32,13 +32,13 @@ def softmax_pass(x: torch.Tensor, labels: torch.Tensor, num_classes: int):
     )
     generator = torch.Generator().manual_seed(1)
     local = torch.randn(N, num_classes - 1, generator=generator, dtype=torch.float64)
-    targets = likelihood.carry(labels, local)
+    targets = likelihood.with_local(labels, local)
     batches = list(zip(x.split(CHUNK), targets.split(CHUNK), strict=True))
 
     def run() -> None:
         with torch.no_grad():
             total = orbitgp.stream_statistics(
-                model, batches, num_samples=S, generator=generator, weigh=orbitgp.mean_pairs
+                model, batches, num_samples=S, generator=generator, pairs=orbitgp.mean_pairs
             )
             orbitgp.solve(total, model.posterior.prior_covariance(model.kernel))
 

@@ -80,7 +80,7 @@ def timed_pass(
     model: orbitgp.InvariantGP, examples: Examples, num_samples: int, group: Group = ALONE
 ) -> float:
     """Seconds of one pass."""
-    draws = {"num_samples": num_samples, "weigh": orbitgp.mean_pairs, "seed": 0}
+    draws = {"num_samples": num_samples, "pairs": orbitgp.mean_pairs, "seed": 0}
     start = time.perf_counter()
     pass_statistics(model, examples, group=group, **draws)
     return time.perf_counter() - start

@@ -45,7 +45,7 @@ def measure(num_data: int) -> dict[str, float]:
         stream(num_data, generator=generator),
         num_samples=S,
         generator=generator,
-        weigh=orbitgp.mean_pairs,
+        pairs=orbitgp.mean_pairs,
     )
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

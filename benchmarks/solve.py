@@ -32,7 +32,7 @@ def orbitgp_solve(images: Tensor, labels: Tensor, points: Tensor, generator: tor
                 [(images, labels)],
                 num_samples=S,
                 generator=generator,
-                weigh=orbitgp.mean_pairs,
+                pairs=orbitgp.mean_pairs,
             )
             orbitgp.solve(statistics, model.posterior.prior_covariance(model.kernel))
 

@@ -24,7 +24,7 @@ from orbitgp.scores import evaluate
 
 ORBITS = ("none", "rotation", "affine", "local", "affine+local")
 BUDGET_SECONDS = 320.0
-"""What 60,000 images need for a mean with a variable for each on any processor (decision 23)."""
+"""What 60,000 images need on any processor for a mean with one inducing variable per datum."""
 
 
 class Clock(Callback):

@@ -82,9 +82,10 @@ def test_a_pipe_gets_lines_and_no_bar():
     assert piped.stdout == b""
     assert b"\r" not in piped.stderr
     first, *_, last = piped.stderr.decode().splitlines()
-    assert first.startswith("exact inference: 60 inputs × 64 draws of their orbits; a solution")
-    assert "step 1: evidence " in piped.stderr.decode()
-    assert last.startswith("searching the width of the ranges")
+    assert first.startswith("exact inference: 60 inputs × 64 draws of their orbits, about ")
+    assert "  evidence " in piped.stderr.decode()
+    assert "step 2 of 5: learning ranges and lengthscale, by the" in piped.stderr.decode()
+    assert last.startswith("step 5 of 5: solving for all 60 inputs")
 
 
 def test_a_model_that_found_nothing_says_so():

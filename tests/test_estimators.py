@@ -1,6 +1,7 @@
 """The estimators in the manners of scikit-learn, and what they learn."""
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import orbitgp
 from orbitgp import (
     InputError,
     InvariantGPClassifier,
@@ -172,3 +174,56 @@ def test_any_scale_of_inputs_and_targets(scale):
     plain = InvariantGPRegressor(settings=QUICK, random_state=0).fit(X, y)
     scaled = InvariantGPRegressor(settings=QUICK, random_state=0).fit(scale * X, scale * y)
     np.testing.assert_allclose(scaled.predict(scale * X), scale * plain.predict(X), rtol=1e-4)
+
+
+def test_a_predictor_is_made_once_and_not_pickled(tmp_path, monkeypatch):
+    images, labels = bars(30)
+    model = InvariantGPClassifier("rotation", settings=QUICK, random_state=0).fit(images, labels)
+    expected, made = model.predict_proba(images), []
+    kind = type(model.model_)
+    make = kind.predictor
+    monkeypatch.setattr(kind, "predictor", lambda self: made.append(1) or make(self))
+    copy = pickle.loads(pickle.dumps(model))
+    assert "_prepared" not in model.__getstate__()
+    for _ in range(3):
+        np.testing.assert_array_equal(copy.predict_proba(images), expected)
+    assert len(made) == 1  # when it is read
+    orbitgp.save(model, tmp_path / "model")
+    orbitgp.load(tmp_path / "model")
+    assert len(made) == 2
+
+
+def test_the_first_prediction_after_loading_imports_nothing_large(tmp_path):
+    images, labels = bars(30)
+    model = InvariantGPClassifier("affine", settings=QUICK, random_state=0).fit(images, labels)
+    orbitgp.save(model, tmp_path / "model")
+    np.save(tmp_path / "one.npy", images[:1])
+    script = (
+        "import sys, numpy as np, orbitgp; model = orbitgp.load('model');"
+        "before = set(sys.modules);"
+        "model.predict_proba(np.load('one.npy')); print(len(set(sys.modules) - before))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert int(run.stdout) < 30  # sympy alone has 480
+
+
+def test_all_shifts_of_a_cyclic_signal_are_one_class():
+    random = np.random.default_rng(0)
+    labels = np.arange(120) % 2
+    time = np.arange(36)
+    shapes = np.exp(-0.5 * ((time - 18) / np.where(labels, 2.0, 4.0)[:, None]) ** 2)
+    shifted = np.array([np.roll(s, random.integers(36)) for s in shapes])
+    X = shifted + 0.3 * random.normal(size=shifted.shape)
+    errors, evidence = [], []
+    for orbit in ("none", orbitgp.CyclicShifts(36), orbitgp.CyclicShifts(36, step=3)):
+        model = InvariantGPClassifier(orbit, settings=QUICK, random_state=0).fit(
+            X[:24], labels[:24]
+        )
+        errors.append(1 - model.score(X[24:], labels[24:]))
+        evidence.append(model.evidence_)
+    assert errors[1] <= 0.1
+    assert errors[1] < errors[0]
+    assert evidence[1] > evidence[0] + 5
+    assert evidence[1] > evidence[2] - 5

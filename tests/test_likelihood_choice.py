@@ -1,13 +1,9 @@
 """The classifier with each of its likelihoods."""
 
-import json
-
 import numpy as np
 import pytest
 
-from experiments.record import RESULTS
 from orbitgp import InputError, InvariantGPClassifier, load, save
-from orbitgp.estimators.classifier import AUTO
 from orbitgp.likelihoods.polya_gamma import PolyaGamma
 from orbitgp.likelihoods.softmax import Softmax
 from tests.conftest import QUICK
@@ -70,26 +66,3 @@ def test_a_likelihood_that_does_not_suit_is_refused():
     batches = [(X[:20], y[:20]), (X[20:], y[20:])]
     with pytest.raises(InputError, match="a stream needs likelihood='gaussian'"):
         classifier("softmax").fit_stream(batches)
-
-
-def recorded_tables():
-    """Rows by likelihood of each recorded set, and its number of test images."""
-    sizes = {"usps-3-5": 326, "usps": 2007, "fashion-shirt-coat": 2000}
-    sizes |= {"mnist-5000": 10_000, "mnist-60000": 10_000}
-    codes = json.loads((RESULTS / "mnist-pixels-affine-60000-0.json").read_text())
-    codes["seconds"] = codes["seconds"]["total"]
-    tables = {name: {} for name in sizes} | {"mnist-60000": {"gaussian": codes}}
-    for path in RESULTS.glob("likelihoods-*-0.json"):
-        result = json.loads(path.read_text())
-        if result.get("orbit", "affine") == "affine":
-            tables[result["data"]] |= result["likelihoods"]
-    return [(tables[name], num_images) for name, num_images in sizes.items()]
-
-
-@pytest.mark.parametrize(("rows", "num_images"), recorded_tables())
-def test_auto_costs_least_and_errs_no_more_than_the_rest_as_was_recorded(rows, num_images):
-    """The rule: least time of all whose errors are within two standard errors of the fewest."""
-    fewest = min(row["test_error"] for row in rows.values()) / 100
-    allowed = fewest + 2 * (fewest * (1 - fewest) / num_images) ** 0.5
-    fit = {name: row["seconds"] for name, row in rows.items() if row["test_error"] / 100 <= allowed}
-    assert min(fit, key=fit.__getitem__) == AUTO

@@ -9,7 +9,7 @@ from orbitgp.recipes import chunk_statistics, pass_statistics
 from tests.conftest import assert_close
 from tests.distributed.ranks import NUM_DATA, model_and_data
 
-DRAWS = {"num_samples": 4, "weigh": mean_pairs, "seed": 7}
+DRAWS = {"num_samples": 4, "pairs": mean_pairs, "seed": 7}
 
 
 def problem():

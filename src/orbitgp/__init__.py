@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
     from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "RBF",

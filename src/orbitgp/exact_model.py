@@ -1,6 +1,6 @@
 """ExactInvariantGP: a model whose posterior is exact, given transformations that inputs share."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from jaxtyping import Float, Shaped
@@ -78,12 +78,13 @@ class ExactInvariantGP(OrbitModel):
         noise = self.posterior.noise
         return self.predict_from(self.sample_orbit_at(part, noise) for part in x.split(batch_size))
 
-    @torch.no_grad()
     def predict_from(self, samples: Iterable[OrbitSample]) -> Prediction:
         """`predict`, from orbit points that were drawn with `posterior.noise`."""
-        return Prediction.concatenated(
-            [self.posterior.predict(self.kernel, sample) for sample in samples]
-        )
+        return Prediction.concatenated(list(map(self.predictor(), samples)))
+
+    def predictor(self) -> Callable[[OrbitSample], Prediction]:
+        """`predict_from` for one sample; what depends on the model alone is computed once."""
+        return self.posterior.predictor(self.kernel)
 
     @torch.no_grad()
     def predict_f_samples(

@@ -1,6 +1,7 @@
 """Differentiable maps φ between orbit and kernel, behind which the inducing points live."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -137,6 +138,7 @@ class OrientedEnergy(nn.Module):
         contrast: float = 0.01,
     ) -> None:
         super().__init__()
+        cells = tuple(cells) if isinstance(cells, Sequence) else (cells,)
         sizes = (num_directions, *cells, sharpness)
         if num_directions < 2 or not all(1 <= size <= MAX_CELLS for size in sizes):
             raise InputError(
@@ -164,6 +166,10 @@ class OrientedEnergy(nn.Module):
 
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
         """√(pooled energy) relative to its surroundings, layer by layer, scaled to length 1."""
+        if x.ndim not in (3, 4):
+            raise InputError(
+                f"oriented energy is of images [B, H, W] or [B, C, H, W]; got {list(x.shape)}"
+            )
         images = x.reshape(-1, 1, *x.shape[-2:])
         shape, windows = images.shape[-2:], []
         for size in self.cells:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -196,16 +196,30 @@ def average_gaussians(
 
     With rows (wx, −½|wx|², 1) and (wz, 1, −½|wz|²) one product gives all exponents.
     """
-    left, right = _augmented(x, z, w)
-    result = x.new_empty(len(x), len(z), dtype=torch.float64)
-    for rows in slices(len(x), max(1, ROWS // x.shape[1])):
-        result[rows] = _average_rows(left[:, rows], right)
-    return result
+    return average_gaussians_with(z, w)(x)
+
+
+def average_gaussians_with(
+    z: Float[Tensor, "M J D"], w: Tensor
+) -> Callable[[Float[Tensor, "N S D"]], Float[Tensor, "N M"]]:
+    """`average_gaussians` as a function of x; what depends on z alone is computed once."""
+    # distances do not change under a shift, rounding does: keep the numbers near 0
+    centre = z.mean((0, 1))
+    right = _augmented(z, centre, w, right=True)
+
+    def with_z(x: Float[Tensor, "N S D"]) -> Float[Tensor, "N M"]:
+        left = _augmented(x, centre, w)
+        result = x.new_empty(len(x), right.shape[1], dtype=torch.float64)
+        for rows in slices(len(x), max(1, ROWS // x.shape[1])):
+            result[rows] = _average_rows(left[:, rows], right)
+        return result
+
+    return with_z
 
 
 def average_gaussians_among(x: Float[Tensor, "N S D"], w: Tensor) -> Float[Tensor, "N N"]:
     """The same of averages among themselves: half of the products."""
-    left, right = _augmented(x, x, w)
+    left, right = _augmented_both(x, w)
     result = x.new_zeros(len(x), len(x), dtype=torch.float64)
     for rows in slices(len(x), max(1, ROWS // x.shape[1])):
         result[rows, : rows.stop] = _average_rows(left[:, rows], right[:, : rows.stop])
@@ -215,17 +229,20 @@ def average_gaussians_among(x: Float[Tensor, "N S D"], w: Tensor) -> Float[Tenso
     return result
 
 
-def _augmented(x: Tensor, z: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows whose products are the exponents, as [S, N, D + 2] and [J, M, D + 2]."""
-    # distances do not change under a shift, rounding does: keep the numbers near 0
-    centre = z.mean((0, 1))
-    left, right = (((points - centre) * w).transpose(0, 1) for points in (x, z))
-    left_norms, right_norms = (_half_norms(part, 1.0).unsqueeze(2) for part in (left, right))
-    one = left.new_ones(())
-    return (
-        torch.cat([left, -left_norms, one.expand_as(left_norms)], 2),
-        torch.cat([right, one.expand_as(right_norms), -right_norms], 2),
-    )
+def _augmented(
+    points: Float[Tensor, "N S D"], centre: Float[Tensor, "D"], w: Tensor, *, right: bool = False
+) -> Float[Tensor, "S N D2"]:
+    """(wx, −½|wx|², 1), or on the right (wx, 1, −½|wx|²): their products are the exponents."""
+    scaled = ((points - centre) * w).transpose(0, 1)
+    norms = _half_norms(scaled, 1.0).unsqueeze(2)
+    ones = torch.ones_like(norms)
+    return torch.cat([scaled, ones, -norms] if right else [scaled, -norms, ones], 2)
+
+
+def _augmented_both(x: Float[Tensor, "N S D"], w: Tensor) -> tuple[Tensor, Tensor]:
+    """The same points on both sides."""
+    centre = x.mean((0, 1))
+    return _augmented(x, centre, w), _augmented(x, centre, w, right=True)
 
 
 def _average_rows(
@@ -255,7 +272,7 @@ def average_gaussian_gradients(
     a column of ones beside wx makes the sums, and ∂/∂log w = Σ wx ∘ ∂/∂(wx).
     """
     (num_inputs, num_samples, size), options = x.shape, {"dtype": x.dtype, "device": x.device}
-    left, right = (part.transpose(0, 1).contiguous() for part in _augmented(x, x, w))
+    left, right = (part.transpose(0, 1).contiguous() for part in _augmented_both(x, w))
     points = torch.cat([left[..., :size], torch.ones(num_inputs, num_samples, 1, **options)], 2)
     weights, pulls = (upstream / num_samples**2).to(x), torch.zeros_like(points)
     block = max(1, ROWS // num_samples)

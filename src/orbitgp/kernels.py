@@ -6,13 +6,16 @@ Everything else in the library sees dense tensors only.
 import copy
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
+import numpy as np
 import torch
 from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel as Kernel
-from gpytorch.kernels import ScaleKernel
+from gpytorch.kernels import MaternKernel as MaternKernel
+from gpytorch.kernels import RBFKernel as RBFKernel
+from gpytorch.kernels import ScaleKernel as ScaleKernel
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -22,6 +25,7 @@ from orbitgp.gaussians import (
     average_gaussian_gradients,
     average_gaussians,
     average_gaussians_among,
+    average_gaussians_with,
     gaussian_among,
     rounded,
     scaled_gaussian,
@@ -70,6 +74,18 @@ def average_covariances(
             found = covariance(kernel, left[rows].flatten(0, 1), points)
             sums[rows] += found.double().unflatten(0, (-1, left.shape[1])).sum(1)
     return sums.div_(left.shape[1] * right.shape[1])
+
+
+def average_covariances_with(
+    kernel: Kernel, right: Float[Tensor, "M J D"]
+) -> Callable[[Float[Tensor, "N S D"]], Float[Tensor, "N M"]]:
+    """`average_covariances` as a function of the left; what depends on the right is done once."""
+    if not _is_plain(kernel):
+        return lambda left: average_covariances(kernel, left, right)
+    with torch.no_grad():
+        inverse, variance = kernel.constants(right)
+        gaussians = average_gaussians_with(right, inverse)
+    return lambda left: gaussians(left).mul_(variance)
 
 
 @torch.no_grad()
@@ -126,16 +142,27 @@ def average_gradients(
 
 def scaled_kernel(kernel: Kernel, factor: float) -> Kernel:
     """A copy of the kernel times a positive factor."""
-    other = copy.deepcopy(kernel)
-    if type(other) is RBF:
-        other.variance = other.variance.detach() * factor
-        return other
+    other = with_variance(copy.deepcopy(kernel))
     if isinstance(other, ScaleKernel):
         other.outputscale = other.outputscale.detach() * factor
-        return other
-    outer = ScaleKernel(other).to(next(kernel.parameters(), torch.zeros(())))
-    outer.outputscale = factor
+    else:
+        other.variance = other.variance.detach() * factor
+    return other
+
+
+def with_variance(kernel: Kernel) -> "ScaleKernel | RBF":
+    """The kernel itself, or 1 × the kernel where it has no variance of its own."""
+    if type(kernel) is RBF or isinstance(kernel, ScaleKernel):
+        return kernel
+    outer = ScaleKernel(kernel).to(next(kernel.parameters(), torch.zeros(())))
+    outer.outputscale = 1.0
     return outer
+
+
+def with_lengthscale(kernel: Kernel) -> list[Kernel]:
+    """The kernel and its parts, those with a lengthscale that is learned."""
+    parts = [part for part in kernel.modules() if isinstance(part, Kernel) and part.has_lengthscale]
+    return [part for part in parts if torch.as_tensor(part.raw_lengthscale).requires_grad]
 
 
 @torch.no_grad()
@@ -257,14 +284,15 @@ class RBF(Kernel):
             squared = ((x1 - x2) / self.lengthscale).square().sum(-1)
             return self.variance[..., 0] * torch.exp(-0.5 * squared)
         inverse, log_v = self._constants(x1.dtype)
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], inverse.shape[:-2])
+        # torch's own function of this name imports sympy, which takes half a second
+        batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], inverse.shape[:-2])
         left, right = x1.expand(*batch, -1, -1), x2.expand(*batch, -1, -1)
         return scaled_gaussian(left, right, inverse, log_v)
 
     def among(self, x: Float[Tensor, "*B N D"], dtype: torch.dtype) -> Float[Tensor, "*A N N"]:
         """Covariances of points among themselves: half the products of `forward(x, x)`."""
         inverse, log_v = self._constants(dtype)
-        batch = torch.broadcast_shapes(x.shape[:-2], inverse.shape[:-2])
+        batch = np.broadcast_shapes(x.shape[:-2], inverse.shape[:-2])
         points = (rounded(x) if self.coarse else x).expand(*batch, -1, -1)
         return gaussian_among(points, inverse, log_v)
 

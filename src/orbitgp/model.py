@@ -1,7 +1,8 @@
 """InvariantGP: orbit, feature map, base kernel, posterior and likelihood in one model."""
 
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,7 @@ from orbitgp.errors import InputError
 from orbitgp.features import Projection
 from orbitgp.kernels import (
     Kernel,
-    average_covariances,
+    average_covariances_with,
     average_variances,
     covariance_among,
 )
@@ -36,11 +37,11 @@ GROUPS = 4
 
 
 @dataclass(frozen=True)
-class Weigh:
-    """How orbit samples are drawn in groups, and how their pairs are weighed.
+class Pairs:
+    """How orbit samples are drawn in groups, and how their pairs are weighted.
 
     With a group size, every pair mean is unbiased; without, all samples are one evenly spread
-    group and all pairs weigh alike.
+    group and all pairs have the same weight.
     """
 
     group_size: int | None
@@ -65,11 +66,11 @@ class Weigh:
         return model.sample_orbit(x, num_samples, generator=generator, group_size=group_size)
 
 
-mean_pairs = Weigh(None)
+mean_pairs = Pairs(None)
 """Every pair alike: a little biased, positive semi-definite. For q(u) and for predictions."""
 
 
-def unbiased_pairs(group_size: int) -> Weigh:
+def unbiased_pairs(group_size: int) -> Pairs:
     """Weights that make every mean over pairs of orbit samples unbiased, for the bound.
 
     Parameters
@@ -79,7 +80,7 @@ def unbiased_pairs(group_size: int) -> Weigh:
 
     Returns
     -------
-    Weigh
+    Pairs
         For `statistics` and `stream_statistics`.
 
     References
@@ -92,7 +93,7 @@ def unbiased_pairs(group_size: int) -> Weigh:
     >>> unbiased_pairs(group_size=4).group_size
     4
     """
-    return Weigh(group_size)
+    return Pairs(group_size)
 
 
 class InvariantGP(OrbitModel):
@@ -168,9 +169,9 @@ class InvariantGP(OrbitModel):
         self.posterior = posterior
         self.mean_basis = mean_basis
 
-    def covariances(self, sample: OrbitSample, weigh: Weigh) -> OrbitCovariances:
+    def covariances(self, sample: OrbitSample, pairs: Pairs) -> OrbitCovariances:
         """Covariances of g on sampled orbits with u and among themselves."""
-        return covariances(self.kernel, sample, self.posterior.points, weigh(sample))
+        return covariances(self.kernel, sample, self.posterior.points, pairs(sample))
 
     @torch.no_grad()
     def predict(
@@ -194,11 +195,22 @@ class InvariantGP(OrbitModel):
     @torch.no_grad()
     def predict_from(self, samples: Iterable[OrbitSample]) -> Prediction:
         """`predict`, from orbit samples φ(x_a) that were drawn elsewhere, a batch at a time."""
+        return Prediction.concatenated(list(map(self.predictor(), samples)))
+
+    @torch.no_grad()
+    def predictor(self) -> Callable[[OrbitSample], Prediction]:
+        """`predict_from` for one sample; what depends on the model alone is computed once."""
         q, factor = self.posterior.q, self.posterior.prior_factor(self.kernel)
         alpha = torch.linalg.solve_triangular(factor.mT, q.mean, upper=True)
-        return Prediction.concatenated(
-            [self._predict(sample, q, factor, alpha) for sample in samples]
-        )
+        whole = functools.cache(functools.partial(self._predictor_of_whole, q, factor, alpha))
+
+        @torch.no_grad()
+        def predict(sample: OrbitSample) -> Prediction:
+            if sample.is_whole:
+                return whole(sample.points.dtype)(sample.points)
+            return self._predict(sample, q, factor, alpha)
+
+        return predict
 
     def _predict(
         self,
@@ -207,8 +219,6 @@ class InvariantGP(OrbitModel):
         factor: Float[Tensor, "M M"],
         alpha: Float[Tensor, "M C"],
     ) -> Prediction:
-        if sample.is_whole:
-            return self._predict_whole(sample.points, q, factor, alpha)
         # g, averaged over the group b of samples, has mean k_b·α and, with the average of all,
         # covariance h_b = mean k_g(x_s, x_t) − k_b·A k̄,  A = L⁻ᵀ (I − S̃) L⁻¹; means over b are f's
         basis = self.mean_basis
@@ -232,22 +242,28 @@ class InvariantGP(OrbitModel):
             variance_error=(2 * half_error).expand_as(mean),
         )
 
-    def _predict_whole(
+    def _predictor_of_whole(
         self,
-        points: Float[Tensor, "N S D"],
         q: WhitenedGaussian,
         factor: Float[Tensor, "M M"],
         alpha: Float[Tensor, "M C"],
-    ) -> Prediction:
+        dtype: torch.dtype,
+    ) -> Callable[[Float[Tensor, "N S D"]], Prediction]:
         """From all points of the orbits, which leave no Monte-Carlo error."""
-        inducing, basis = averaged(self.posterior.points).to(points), self.mean_basis
-        kuf = average_covariances(self.kernel, points, inducing)
-        whitened = solve_rows(factor, kuf)
-        left = average_variances(self.kernel, points) - whitened.square().sum(1)
-        retained = torch.stack([(whitened @ u).square().sum(1) for u in q.scale], 1)
-        mean = kuf @ alpha if basis is None else basis.mean(self.kernel, points)
-        # ≥ 0 but for rounding
-        return Prediction.exact(mean, (left.unsqueeze(1) + retained).clamp(min=0).expand_as(mean))
+        kernel, basis = self.kernel, self.mean_basis
+        with_u = average_covariances_with(kernel, averaged(self.posterior.points).to(dtype))
+        mean_of = None if basis is None else basis.mean_with(kernel)
+
+        def predict(points: Float[Tensor, "N S D"]) -> Prediction:
+            kuf = with_u(points)
+            whitened = solve_rows(factor, kuf)
+            left = average_variances(kernel, points) - whitened.square().sum(1)
+            retained = torch.stack([(whitened @ u).square().sum(1) for u in q.scale], 1)
+            mean = kuf @ alpha if mean_of is None else mean_of(points)
+            variance = (left.unsqueeze(1) + retained).clamp(min=0)  # ≥ 0 but for rounding
+            return Prediction.exact(mean, variance.expand_as(mean))
+
+        return predict
 
     @torch.no_grad()
     def predict_f_samples(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.kernels import has_coarse_sums
-from orbitgp.model import InvariantGP, Weigh, unbiased_pairs
+from orbitgp.model import InvariantGP, Pairs, unbiased_pairs
 from orbitgp.posterior.algebra import whiten_rows
 from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
 from orbitgp.posterior.closed_form import statistics as batch_statistics
@@ -106,9 +106,9 @@ def pointwise_bound(
 ) -> Float[Tensor, "N"]:
     """E_q[log p(y_n | f)] or its quadratic bound, point by point: unbiased estimates."""
     check_batch(x, y)
-    weigh = unbiased_pairs(group_size)
-    sample = weigh.draw(model, x, num_samples, generator)
-    return pointwise_bound_at(model, sample, x, y, weigh)
+    pairs = unbiased_pairs(group_size)
+    sample = pairs.draw(model, x, num_samples, generator)
+    return pointwise_bound_at(model, sample, x, y, pairs)
 
 
 def pointwise_bound_at(
@@ -116,10 +116,10 @@ def pointwise_bound_at(
     sample: OrbitSample,
     x: Shaped[Tensor, "N *event"],
     y: Shaped[Tensor, "N *targets"],
-    weigh: Weigh,
+    pairs: Pairs,
 ) -> Float[Tensor, "N"]:
     """`pointwise_bound` from these points of the orbits of x."""
-    covariances = model.covariances(sample, weigh)
+    covariances = model.covariances(sample, pairs)
     kuu = model.posterior.prior_covariance(model.kernel)
     whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
     return _bound(model, x, y).expectation(moments(covariances, model.posterior.q, whitened))
@@ -158,7 +158,7 @@ def elbo_from_statistics(
     ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
     ...     likelihood=orbitgp.Gaussian(noise=0.01),
     ... )
-    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.unbiased_pairs(1)}
+    >>> options = {"num_samples": None, "generator": None, "pairs": orbitgp.unbiased_pairs(1)}
     >>> found = orbitgp.statistics(model, x, x[:, 0] ** 2, **options)
     >>> bool(orbitgp.elbo_from_statistics(model, found, num_data=8).value < 0)
     True
@@ -175,7 +175,7 @@ def statistics(
     *,
     num_samples: int | None,
     generator: torch.Generator | None,
-    weigh: Weigh,
+    pairs: Pairs,
 ) -> SufficientStatistics:
     """Compute what q(u) and the bound need to know of a batch.
 
@@ -191,7 +191,7 @@ def statistics(
         Orbit samples S of each input; None for all points of a finite orbit.
     generator : torch.Generator or None
         Source of the samples; None if there is nothing to draw.
-    weigh : Weigh
+    pairs : Pairs
         `mean_pairs` to solve for q(u), `unbiased_pairs(group_size)` for the bound.
 
     Returns
@@ -210,13 +210,13 @@ def statistics(
     ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
     ...     likelihood=orbitgp.Gaussian(noise=0.01),
     ... )
-    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.mean_pairs}
+    >>> options = {"num_samples": None, "generator": None, "pairs": orbitgp.mean_pairs}
     >>> orbitgp.statistics(model, x, x[:, 0] ** 2, **options).gram.shape
     torch.Size([1, 8, 8])
     """
     check_batch(x, y)
-    sample = weigh.draw(model, x, num_samples, generator)
-    return batch_statistics(model.covariances(sample, weigh), _bound(model, x, y))
+    sample = pairs.draw(model, x, num_samples, generator)
+    return batch_statistics(model.covariances(sample, pairs), _bound(model, x, y))
 
 
 @torch.no_grad()
@@ -226,7 +226,7 @@ def stream_statistics(
     *,
     num_samples: int | None,
     generator: torch.Generator | None,
-    weigh: Weigh,
+    pairs: Pairs,
     memory: int = 2**25,
 ) -> SufficientStatistics:
     """Compute statistics of any number of batches, in memory that does not grow with them.
@@ -241,7 +241,7 @@ def stream_statistics(
         Orbit samples S of each input; None for all points of a finite orbit.
     generator : torch.Generator or None
         Source of the samples; None if there is nothing to draw.
-    weigh : Weigh
+    pairs : Pairs
         `mean_pairs` to solve for q(u), `unbiased_pairs(group_size)` for the bound.
     memory : int, default=2**25
         Bytes that the covariances of a piece of a batch may fill.
@@ -262,14 +262,14 @@ def stream_statistics(
     ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
     ...     likelihood=orbitgp.Gaussian(noise=0.01),
     ... )
-    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.mean_pairs}
+    >>> options = {"num_samples": None, "generator": None, "pairs": orbitgp.mean_pairs}
     >>> batches = [(part, part[:, 0] ** 2) for part in x.split(3)]
     >>> orbitgp.stream_statistics(model, batches, **options).num_data
     8.0
     """
     keyed = ((x, y, generator) for x, y in batches)
     return accumulate(
-        stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh, memory=memory)
+        stream_covariances(model, keyed, num_samples=num_samples, pairs=pairs, memory=memory)
     )
 
 
@@ -279,13 +279,13 @@ def stream_covariances(
     batches: Iterable[tuple[Tensor, Tensor, torch.Generator | None]],
     *,
     num_samples: int | None,
-    weigh: Weigh,
+    pairs: Pairs,
     memory: int = 2**25,
 ) -> Iterator[tuple[OrbitCovariances, QuadraticBound]]:
     """Covariances and bounds of batches (x, y, generator), in pieces of about `memory` bytes."""
-    draws = {"num_samples": num_samples, "weigh": weigh, "memory": memory}
+    draws = {"num_samples": num_samples, "pairs": pairs, "memory": memory}
     for sample, x, y in stream_samples(model, batches, **draws):
-        yield model.covariances(sample, weigh), _bound(model, x, y)
+        yield model.covariances(sample, pairs), _bound(model, x, y)
 
 
 @torch.no_grad()
@@ -294,7 +294,7 @@ def stream_samples(
     batches: Iterable[tuple[Tensor, Tensor, torch.Generator | None]],
     *,
     num_samples: int | None,
-    weigh: Weigh,
+    pairs: Pairs,
     memory: int = 2**25,
 ) -> Iterator[tuple[OrbitSample, Tensor, Tensor]]:
     """The orbit samples of the pieces of `stream_covariances`, with their inputs and targets."""
@@ -306,7 +306,7 @@ def stream_samples(
         needed = 4 * num_rows * len(model.posterior.points) * len(batch_x)
         pieces = min(max(1, math.ceil(needed / memory)), max(1, len(batch_x)))
         for x, y in zip(batch_x.chunk(pieces), batch_y.chunk(pieces), strict=True):
-            yield weigh.draw(model, x, num_samples, generator), x, y
+            yield pairs.draw(model, x, num_samples, generator), x, y
 
 
 def _bound(model: InvariantGP, x: Tensor, y: Tensor) -> QuadraticBound:

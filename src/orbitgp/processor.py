@@ -21,8 +21,9 @@ ENTRIES = 0.5e9
 def multiplies_bfloat16() -> bool:
     """Whether the processor has units for products of bfloat16 matrices (AMX).
 
-    Without them such products are slower than those of float32 (decision 20). Versions of PyTorch
-    that cannot tell are taken to have none.
+    Without them such products are slower than those of float32 (see
+    docs/decisions/precision-and-speed.md). Versions of PyTorch that cannot tell are taken to have
+    none.
     """
     return bool(_capabilities().get("amx_bf16", False))
 

@@ -18,7 +18,7 @@ import torch
 from orbitgp.distributed.group import Group
 from orbitgp.errors import InputError
 from orbitgp.inference.passes import Chunk, Examples, check_coverage, chunk_generator
-from orbitgp.model import InvariantGP, Weigh
+from orbitgp.model import InvariantGP, Pairs
 from orbitgp.objective import statistics, stream_covariances
 from orbitgp.posterior.closed_form import accumulate
 from orbitgp.values import SufficientStatistics
@@ -32,7 +32,7 @@ def chunk_statistics(
     world_size: int,
     *,
     num_samples: int,
-    weigh: Weigh,
+    pairs: Pairs,
     seed: int,
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of the chunks of one process; zeros if it has none."""
@@ -40,9 +40,9 @@ def chunk_statistics(
     first = next(chunks, None)
     if first is None:
         draws = {"num_samples": num_samples, "generator": chunk_generator(seed, 0)}
-        return statistics(model, examples.x[:1], examples.y[:1], weigh=weigh, **draws) * 0.0
+        return statistics(model, examples.x[:1], examples.y[:1], pairs=pairs, **draws) * 0.0
     keyed = ((c.x, c.y, chunk_generator(seed, c.number)) for c in _chain(first, chunks))
-    return accumulate(stream_covariances(model, keyed, num_samples=num_samples, weigh=weigh))
+    return accumulate(stream_covariances(model, keyed, num_samples=num_samples, pairs=pairs))
 
 
 @torch.no_grad()
@@ -51,12 +51,12 @@ def pass_statistics(
     examples: Examples,
     *,
     num_samples: int,
-    weigh: Weigh,
+    pairs: Pairs,
     seed: int,
     group: Group,
 ) -> SufficientStatistics:
     """(c, P, Q, κ, n) of all data; each example is counted once, by one of the processes."""
-    draws = {"num_samples": num_samples, "weigh": weigh, "seed": seed}
+    draws = {"num_samples": num_samples, "pairs": pairs, "seed": seed}
     total = chunk_statistics(model, examples, group.rank, group.size, **draws)
     count = torch.tensor(total.num_data, dtype=torch.float64)
     group.add_(total.constant, total.linear, total.gram, total.variance, count)
@@ -70,7 +70,7 @@ def ray_statistics(
     *,
     num_shards: int,
     num_samples: int,
-    weigh: Weigh,
+    pairs: Pairs,
     seed: int,
 ) -> SufficientStatistics:
     """`pass_statistics` as Ray tasks: one for each shard, and a tree of sums.
@@ -82,14 +82,14 @@ def ray_statistics(
     model_place, examples_place = ray.put(model), ray.put(examples)
 
     of_shard, add = ray.remote(_of_shard), ray.remote(_add)
-    draws = {"num_samples": num_samples, "weigh": weigh, "seed": seed}
+    draws = {"num_samples": num_samples, "pairs": pairs, "seed": seed}
     parts = [
         of_shard.remote(model_place, examples_place, shard, num_shards, draws)
         for shard in range(num_shards)
     ]
     while len(parts) > 1:  # neighbours first: no task and no process ever holds more than two
-        pairs = zip(parts[::2], parts[1::2], strict=False)
-        parts = [add.remote(*pair) for pair in pairs] + parts[len(parts) // 2 * 2 :]
+        neighbours = zip(parts[::2], parts[1::2], strict=False)
+        parts = [add.remote(*pair) for pair in neighbours] + parts[len(parts) // 2 * 2 :]
     total = ray.get(parts[0])
     check_coverage(total.num_data, examples.num_data)
     return total

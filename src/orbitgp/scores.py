@@ -1,7 +1,8 @@
 """How well a fitted estimator does on inputs that it has not seen, and a file that keeps it."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,12 @@ class TestResult:
     """Probabilities of the classes [N, C], or standard deviations [N, D]."""
     worst: np.ndarray
     inputs: np.ndarray
+    files: tuple[str, ...] = ()
+    """The files of these inputs, if they come from files."""
 
 
-def evaluate(estimator: Any, X: Any, y: Any) -> TestResult:
-    """Predict each input and compare with its label."""
+def evaluate(estimator: Any, X: Any, y: Any, *, files: Sequence[str] = ()) -> TestResult:
+    """Predict each input and compare with its label; `files` are those of the inputs."""
     if not isinstance(estimator, InvariantGPClassifier | InvariantGPRegressor):
         raise InputError(
             "only a fitted InvariantGPClassifier or InvariantGPRegressor can be evaluated; got "
@@ -56,9 +59,11 @@ def evaluate(estimator: Any, X: Any, y: Any) -> TestResult:
             f"a test needs as many labels as inputs, and at least one; got {len(X)} inputs and "
             f"{len(y)} labels"
         )
-    if isinstance(estimator, InvariantGPClassifier):
-        return _classification(estimator, X, y)
-    return _regression(estimator, X, y)
+    if files and len(files) != len(y):
+        raise InputError(f"{len(files)} files for {len(y)} inputs; give one for each, or none")
+    classifies = isinstance(estimator, InvariantGPClassifier)
+    result = _classification(estimator, X, y) if classifies else _regression(estimator, X, y)
+    return replace(result, files=tuple(files[row] for row in result.worst.tolist() if files))
 
 
 def classification_metrics(probabilities: np.ndarray, labels: np.ndarray) -> dict[str, float]:
@@ -68,13 +73,13 @@ def classification_metrics(probabilities: np.ndarray, labels: np.ndarray) -> dic
     both averaged; ece: see `calibration_error`.
     """
     right = probabilities.argmax(1) == labels
-    codes = np.eye(probabilities.shape[1])[labels]
+    one_hot = np.eye(probabilities.shape[1])[labels]
     with np.errstate(divide="ignore"):  # a label with no probability at all costs ∞
         nll = -np.log(probabilities[np.arange(len(labels)), labels])
     return {
         "error": float(1 - right.mean()),
         "nll": float(nll.mean()),
-        "brier": float(((probabilities - codes) ** 2).sum(1).mean()),
+        "brier": float(((probabilities - one_hot) ** 2).sum(1).mean()),
         "ece": calibration_error(probabilities, right),
     }
 
@@ -120,6 +125,8 @@ def write_test(result: TestResult, path: str | Path) -> None:
     }
     tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items() if array.size}
     config = {"kind": result.kind, "metrics": result.metrics, "classes": list(result.classes)}
+    if result.files:
+        config["files"] = list(result.files)
     write_sealed(Path(path), FORM, tensors, config)
 
 
@@ -131,7 +138,9 @@ def read_test(path: str | Path) -> TestResult:
         nothing = {"worst": np.zeros(0, np.int64), "inputs": np.zeros((0, 0), np.float32)}
         metrics = {str(name): float(value) for name, value in config["metrics"].items()}
         classes = tuple(str(name) for name in config["classes"])
-        result = TestResult(str(config["kind"]), metrics, classes, **{**nothing, **arrays})
+        files = tuple(str(name) for name in config.get("files", ()))
+        kept = {**nothing, **arrays}
+        result = TestResult(str(config["kind"]), metrics, classes, **kept, files=files)
         _check(result)
     except MALFORMED as error:
         raise FileError(
@@ -225,8 +234,8 @@ def _check(result: TestResult) -> None:
         raise ValueError("values that are not finite, or below 0")
     if classifies and (result.uncertainty.max() > 1 + 1e-6 or width > MAX_CLASSES):
         raise ValueError(f"probabilities above 1, or {width} classes")
-    if len(result.inputs) > MAX_WORST:
-        raise ValueError(f"{len(result.inputs)} inputs")
+    if len(result.inputs) > MAX_WORST or len(result.files) not in (0, len(result.inputs)):
+        raise ValueError(f"{len(result.inputs)} inputs from {len(result.files)} files")
     if result.worst.shape != (len(result.inputs),) or result.worst.dtype != np.int64:
         raise ValueError(f"{result.worst.shape} mistakes with {len(result.inputs)} inputs")
     if result.worst.size and not (result.worst.min() >= 0 and result.worst.max() < many):

@@ -1,4 +1,4 @@
-"""Sealed files: tensors and JSON in one safetensors file that vouches for every one of its bytes.
+"""Sealed files: tensors and JSON in one safetensors file with a checksum of all its bytes.
 
     8 bytes   length of the header, little-endian
     header    JSON: name, dtype, shape and place of each tensor; its __metadata__ holds one string,
@@ -111,6 +111,12 @@ def write_atomically(path: Path, data: bytes | bytearray) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise FileError(
+            f"{path} cannot be written ({error.strerror or error}); choose a folder that is there "
+            "and that you may write to"
+        ) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -122,7 +128,7 @@ def write_atomically(path: Path, data: bytes | bytearray) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files of ours that a killed process left behind."""
+    """Delete the temporary files that a killed process of this library left behind."""
     for path in folder.glob("*.tmp"):
         if re.fullmatch(r"(settings\.json|\w+\.safetensors)\.[0-9a-f]{16}\.tmp", path.name):
             path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """Unbiased estimates of double means over an orbit, from one set of samples (vdW 2018, App. B).
 
-Samples come in B groups of G (S = B G). A pair weighs `within` = b if it shares a group and
+Samples come in B groups of G (S = B G). A pair has the weight `within` = b if it shares a group and
 `across` = a if it does not, so that with group sums h_g = Σ_{s in g} h_s every product form is
 
     Σ_st w_st h_s h_t  =  a (Σ_g h_g)² + (b − a) Σ_g h_g²,
@@ -74,10 +74,10 @@ def group_sums(samples: Float[Tensor, "N S K"], group_size: int) -> Float[Tensor
 def pair_mean(pairs: Float[Tensor, "N S S"], weights: PairWeights) -> Float[Tensor, "N"]:
     """Σ_st w_st r_st for a pair function r given on all pairs."""
     blocks = pairs.double().unflatten(2, (-1, weights.group_size)).sum(-1)
-    return _weigh_blocks(blocks.unflatten(1, (-1, weights.group_size)).sum(2), weights)
+    return _weighted_blocks(blocks.unflatten(1, (-1, weights.group_size)).sum(2), weights)
 
 
-def _weigh_blocks(blocks: Float[Tensor, "N B B"], weights: PairWeights) -> Float[Tensor, "N"]:
+def _weighted_blocks(blocks: Float[Tensor, "N B B"], weights: PairWeights) -> Float[Tensor, "N"]:
     """Σ_gh w_gh r_gh for r summed over the pairs of two groups."""
     shared = blocks.diagonal(dim1=1, dim2=2).sum(-1)
     return weights.across * blocks.sum((1, 2)) + (weights.within - weights.across) * shared
@@ -85,7 +85,7 @@ def _weigh_blocks(blocks: Float[Tensor, "N B B"], weights: PairWeights) -> Float
 
 def pair_mean_of_inner(groups: Float[Tensor, "N B K"], weights: PairWeights) -> Float[Tensor, "N"]:
     """Σ_st w_st h_s·h_t from group sums."""
-    return _weigh_blocks(groups @ groups.mT, weights)
+    return _weighted_blocks(groups @ groups.mT, weights)
 
 
 def pair_mean_of_products(

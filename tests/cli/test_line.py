@@ -9,7 +9,7 @@ import pytest
 
 from orbitgp import FileError, InputError, NumericalError
 from orbitgp.cli import main, schemas
-from orbitgp.cli.codes import code_of
+from orbitgp.cli.exit_codes import code_of
 from orbitgp.cli.fit import FIT
 from orbitgp.cli.output import Output
 from orbitgp.estimators.classifier import LIKELIHOODS

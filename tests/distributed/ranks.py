@@ -59,9 +59,9 @@ def results(folder):
     group = current_group()
     model, x, y, generator = model_and_data()
     everything, found = Resident(x, y), {}
-    for name, weigh in {"mean": mean_pairs, "unbiased": unbiased_pairs(2)}.items():
+    for name, pairs in {"mean": mean_pairs, "unbiased": unbiased_pairs(2)}.items():
         statistics = pass_statistics(
-            model, everything, num_samples=4, weigh=weigh, seed=5, group=group
+            model, everything, num_samples=4, pairs=pairs, seed=5, group=group
         )
         for part in ("constant", "linear", "gram", "variance"):
             found[f"statistics.{name}.{part}"] = getattr(statistics, part)

@@ -248,7 +248,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, generator, monkeypatch):
 
     for name in ("fsync", "replace"):
         monkeypatch.setattr(os, name, broken)
-        with pytest.raises(OSError, match="disk full"):
+        with pytest.raises(orbitgp.FileError, match="disk full"):
             orbitgp.save(model, path)
         monkeypatch.undo()
         assert path.read_bytes() == before

@@ -29,7 +29,7 @@ def test_more_data_have_fewer_draws_and_predictions_stay_fast(num_data):
     assert plan is not None
     assert plan.kind == "exact"
     assert num_data * plan.num_draws**2 <= MAX_PAIRS
-    assert f"{num_data:,} inputs × {plan.num_draws} draws" in plan.describe()
+    assert f"{num_data:,} inputs × {plan.num_draws} draws" in plan.describe(9.0)
 
 
 def test_exact_inference_ends_with_time_or_memory():
@@ -59,7 +59,7 @@ def test_more_time_buys_more_variables_and_a_mean_on_all_data():
     few, some, many = (plan.num_points for plan in plans)
     assert few == FEWEST_POINTS < some < many < 60_000
     assert [plan.full_mean for plan in plans] == [False, False, True]
-    assert "mean on all data" in plans[-1].describe()
+    assert "mean on all data" in plans[-1].describe(9.0)
     assert not bound(Affine(), 60_000, Resources(900, 1e9)).full_mean  # half of K does not fit
     assert not bound(Affine(), 60_000, Resources(900, 1e11, 2)).full_mean
 

@@ -72,7 +72,7 @@ def test_no_other_posterior_or_local_parameters_have_a_higher_bound(likelihood, 
     found, _, _ = solved(model, x, labels)
 
     def bound(local):
-        targets = likelihood.carry(labels, local)
+        targets = likelihood.with_local(labels, local)
         return elbo(model, x, targets, num_data=40, num_samples=1, generator=generator).value
 
     model.posterior.assign(found.q)
@@ -129,7 +129,7 @@ def test_two_classes_agree_with_a_long_chain_and_the_evidence(generator):
     assert torch.corrcoef(torch.stack([ours, chain]))[0, 1] > 0.99
 
     model.posterior.assign(found.q)
-    targets = likelihood.carry(labels, found.local)
+    targets = likelihood.with_local(labels, found.local)
     bound = elbo(model, x, targets, num_data=12, num_samples=1, generator=generator).value
     root = prior.factor @ found.q.scale[0]
     wide = torch.linalg.cholesky(1.3 * root @ root.mT)

@@ -181,19 +181,19 @@ def test_the_mean_over_all_subsets_is_exact_and_own_local_parameters_are_caught(
 ):
     model = local_model(likelihood, ORBIT, generator)
     x, labels, local = labelled(likelihood, generator)
-    samples, weigh = list(subsets_of(x, 2)), unbiased_pairs(1)
+    samples, pairs = list(subsets_of(x, 2)), unbiased_pairs(1)
     assert len(samples) > 20
 
     def mean_bound(targets):
-        found = [pointwise_bound_at(model, sample, x, targets(sample), weigh) for sample in samples]
+        found = [pointwise_bound_at(model, sample, x, targets(sample), pairs) for sample in samples]
         return torch.stack(found).mean(0)
 
     def exact(local):
-        targets, whole = likelihood.carry(labels, local), ORBIT.enumerate(x)
-        return pointwise_bound_at(model, whole, x, targets, weigh)
+        targets, whole = likelihood.with_local(labels, local), ORBIT.enumerate(x)
+        return pointwise_bound_at(model, whole, x, targets, pairs)
 
-    assert_close(mean_bound(lambda _: likelihood.carry(labels, local)), exact(local))
-    same = mean_bound(lambda sample: likelihood.carry(labels, own_local(model, sample)))
+    assert_close(mean_bound(lambda _: likelihood.with_local(labels, local)), exact(local))
+    same = mean_bound(lambda sample: likelihood.with_local(labels, own_local(model, sample)))
     best = exact(own_local(model, ORBIT.enumerate(x)))
     # any mixture of valid parameters stays below the best; those of the same samples do not
     assert (same - best).abs().max() > 1e-3
@@ -203,7 +203,7 @@ def test_the_mean_over_all_subsets_is_exact_and_own_local_parameters_are_caught(
 def test_the_bound_of_a_noise_orbit_is_unbiased(likelihood, generator):
     model = local_model(likelihood, GaussianNoise(0.5, event_shape=(2,)), generator)
     x, labels, local = labelled(likelihood, generator)
-    targets = likelihood.carry(labels, local)
+    targets = likelihood.with_local(labels, local)
     exact = likelihood.quadratic_bound(x, targets).expectation(exact_moments(model, x)).sum()
     draws, copies = [], 50
     for _ in range(100):
@@ -230,7 +230,7 @@ def test_a_recognition_network_gives_a_bound_and_learns(generator):
     optimizer = torch.optim.Adam(network.parameters(), 0.02)
     best = own_local(model, ORBIT.enumerate(x)).detach()
     ceiling = elbo(
-        model, x, likelihood.carry(labels, best), num_data=20, num_samples=None, generator=None
+        model, x, likelihood.with_local(labels, best), num_data=20, num_samples=None, generator=None
     ).value
     values = []
     for _ in range(300):
@@ -250,7 +250,7 @@ def test_a_recognition_network_gives_a_bound_and_learns(generator):
         (torch.tensor([0, 4]), "0 … 4"),
         (torch.tensor([-1, 0]), "-1 … 0"),
         (torch.tensor([0.0, 1.0]), "integers"),
-        (torch.zeros(2, 3), "carry"),
+        (torch.zeros(2, 3), "with_local"),
         (torch.zeros(2, 1, dtype=torch.long), "integers"),
     ],
 )
@@ -261,8 +261,8 @@ def test_labels_that_are_none_are_refused(targets, said):
         Softmax(1)
 
 
-def test_labels_come_back_from_what_was_carried(generator):
+def test_labels_come_back_with_their_local_parameters(generator):
     likelihood = StickBreaking(4)
     _, labels, local = labelled(likelihood, generator)
-    assert (likelihood.labels_of(likelihood.carry(labels, local)) == labels).all()
+    assert (likelihood.labels_of(likelihood.with_local(labels, local)) == labels).all()
     assert (likelihood.labels_of(labels) == labels).all()

@@ -120,7 +120,7 @@ def test_words():
         ({"low": -0.1, "high": math.nan}, "finite"),
         ({"low": 0.0, "high": 0.2}, "learn_low=False"),
         ({"low": -0.1, "high": 0.2, "symmetric": True}, "low = −high"),
-        ({"low": [-0.1, -0.2], "high": [0.1, 0.2, 0.3]}, "give 1 or 3"),
+        ({"low": [-0.1, -0.2], "high": [0.1, 0.2, 0.3]}, "as many lower as upper"),
         ({"low": [-0.1, -0.2], "high": 0.1, "learn_low": [True] * 3}, "give 1 or 2"),
     ],
 )

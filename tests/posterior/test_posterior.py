@@ -88,7 +88,7 @@ def test_statistics_and_moments_give_the_same_bound(likelihood, num_samples, sha
         x,
         y,
         generator=torch.Generator().manual_seed(3),
-        weigh=unbiased_pairs(1),
+        pairs=unbiased_pairs(1),
         **draws,
     )
     indirect = elbo_from_statistics(model, batch, num_data=30)
@@ -102,7 +102,7 @@ def test_statistics_and_moments_give_the_same_bound(likelihood, num_samples, sha
 def test_closed_form_is_the_stationary_point_of_the_gradient(likelihood, generator):
     model = shift_model(generator, likelihood)
     x, y = data(generator)
-    batch = statistics(model, x, y, num_samples=None, generator=None, weigh=mean_pairs)
+    batch = statistics(model, x, y, num_samples=None, generator=None, pairs=mean_pairs)
     before = elbo_from_statistics(model, batch, num_data=6).value
     model.posterior.assign(solve(batch, model.posterior.prior_covariance(model.kernel)))
     bound = elbo(model, x, y, num_data=6, num_samples=None, generator=None).value
@@ -114,7 +114,7 @@ def test_closed_form_is_the_stationary_point_of_the_gradient(likelihood, generat
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_natural_step_of_size_one_is_the_closed_form(likelihood, generator):
     model = shift_model(generator, likelihood)
-    batch = statistics(model, *data(generator), num_samples=None, generator=None, weigh=mean_pairs)
+    batch = statistics(model, *data(generator), num_samples=None, generator=None, pairs=mean_pairs)
     factor = model.posterior.prior_factor(model.kernel).detach()
     optimum = solve(batch, model.posterior.prior_covariance(model.kernel).detach())
     landed = natural_step(model.posterior.q, batch, factor, 1.0)
@@ -126,7 +126,7 @@ def test_natural_step_of_size_one_is_the_closed_form(likelihood, generator):
 def test_natural_step_follows_the_natural_gradient(likelihood, generator):
     """Mean parameters η = (m, S + mmᵀ):  natural gradient of L = ∂L/∂η, a step in (S⁻¹m, −½S⁻¹)."""
     model = shift_model(generator, likelihood, num_points=3)
-    batch = statistics(model, *data(generator), num_samples=None, generator=None, weigh=mean_pairs)
+    batch = statistics(model, *data(generator), num_samples=None, generator=None, pairs=mean_pairs)
     q, rho = model.posterior.q, 0.3
     scales = q.scale.detach().expand(2, -1, -1)
     means = q.mean.detach()
@@ -173,10 +173,10 @@ def _one_gram_each(batch):
 def test_seven_uneven_shards_add_up_to_the_whole(likelihood, generator):
     model = shift_model(generator, likelihood)
     x, y = data(generator, 50)
-    whole = statistics(model, x, y, num_samples=None, generator=None, weigh=mean_pairs)
+    whole = statistics(model, x, y, num_samples=None, generator=None, pairs=mean_pairs)
     sizes = [1, 2, 3, 5, 8, 13, 18]
     shards = [
-        statistics(model, a, b, num_samples=None, generator=None, weigh=mean_pairs)
+        statistics(model, a, b, num_samples=None, generator=None, pairs=mean_pairs)
         for a, b in zip(x.split(sizes), y.split(sizes), strict=True)
     ]
     wired = [SufficientStatistics.from_bytes(shard.to_bytes()) for shard in shards]
@@ -197,9 +197,9 @@ def test_mean_statistics_never_give_an_indefinite_solve(generator):
         orbit, generator, points=points, num_outputs=1, likelihood=Gaussian(1e-4), jitter=1e-6
     )
     prior = model.posterior.prior_covariance(model.kernel)
-    batch = statistics(model, x, y, num_samples=2, generator=generator, weigh=mean_pairs)
+    batch = statistics(model, x, y, num_samples=2, generator=generator, pairs=mean_pairs)
     assert torch.isfinite(solve(batch, prior).scale).all()
-    unbiased = statistics(model, x, y, num_samples=2, generator=generator, weigh=unbiased_pairs(1))
+    unbiased = statistics(model, x, y, num_samples=2, generator=generator, pairs=unbiased_pairs(1))
     with pytest.raises(NumericalError, match="smallest eigenvalue"):
         solve(unbiased, prior)
 
@@ -222,7 +222,7 @@ def test_whitened_rows_and_their_gradients(generator):
 
 def test_solve_can_be_differentiated(generator):
     model = shift_model(generator)
-    batch = statistics(model, *data(generator), num_samples=None, generator=None, weigh=mean_pairs)
+    batch = statistics(model, *data(generator), num_samples=None, generator=None, pairs=mean_pairs)
     q = solve(batch, model.posterior.prior_covariance(model.kernel))
     (gradient,) = torch.autograd.grad(q.mean.sum(), model.kernel.raw_lengthscale)
     assert torch.isfinite(gradient).all()
@@ -241,7 +241,7 @@ def test_a_stream_is_the_sum_of_its_pieces(generator):
     for likelihood in LIKELIHOODS:
         model = shift_model(generator, likelihood)
         x, y = data(generator, 50)
-        draws = {"num_samples": None, "generator": None, "weigh": mean_pairs}
+        draws = {"num_samples": None, "generator": None, "pairs": mean_pairs}
         whole = statistics(model, x, y, **draws)
         batches = zip(x.split(20), y.split(20), strict=True)
         streamed = stream_statistics(model, batches, memory=4 * 3 * 7 * 6, **draws)
@@ -287,7 +287,7 @@ def test_bad_arguments_say_what_to_do(generator):
     with pytest.raises(InputError, match="mean of shape"):
         InducingPosterior(points, 2).assign(random_q(generator, 3, 1))
     model = shift_model(generator)
-    batch = statistics(model, *data(generator), num_samples=None, generator=None, weigh=mean_pairs)
+    batch = statistics(model, *data(generator), num_samples=None, generator=None, pairs=mean_pairs)
     with pytest.raises(InputError, match="step"):
         natural_step(model.posterior.q, batch, torch.eye(7), 1.5)
 

@@ -8,13 +8,13 @@ import pytest
 
 from orbitgp.callbacks.base import Evaluation
 from orbitgp.reports import charts
-from orbitgp.reports.course import evidence_chart, range_chart
 from orbitgp.reports.performance import (
     confusion_table,
     interval_chart,
     reliability_chart,
     scatter_chart,
 )
+from orbitgp.reports.training import evidence_chart, range_chart
 from orbitgp.reports.words import (
     duration,
     end,

@@ -10,6 +10,7 @@ import torch
 
 import orbitgp
 from orbitgp import FileError, InvariantGPClassifier, InvariantGPRegressor
+from orbitgp.estimators.folder import ENDED, RESUMED
 from orbitgp.reports import write_report
 from orbitgp.reports.history import read_history
 from orbitgp.scores import evaluate, write_test
@@ -44,7 +45,9 @@ def runs(tmp_path_factory):
     home = tmp_path_factory.mktemp("runs")
     images, labels = bars(70)
     model = fitted(home / "a<b>", InvariantGPClassifier, "affine", images[:30], labels[:30])
-    write_test(evaluate(model, images[30:], labels[30:]), home / "a<b>/test.safetensors")
+    files = [f"<{place}>.png" for place in range(40)]
+    test = evaluate(model, images[30:], labels[30:], files=files)
+    write_test(test, home / "a<b>/test.safetensors")
     X = np.random.default_rng(1).uniform(-1, 1, size=(60, 2))
     y = np.stack([50 + X.sum(1), X.prod(1)], 1)
     swap = orbitgp.coordinate_swap(0, 1, 2)
@@ -74,6 +77,8 @@ def test_the_report_of_a_tested_classifier(runs, tmp_path):
         f"{model.evidence_:,.1f}".replace("-", "−"),
         *("Inputs and their orbits", "Learned ranges", "Confusions", "Calibration"),
         *("Worst mistakes", "The number is exact", "model.safetensors", "@inproceedings"),
+        *("30 images of 8 × 8 pixels", "2 classes", "standing & still (15)", "Sensitivity"),
+        *("Specificity", "Each class", ">.png", "bars 95 % intervals"),
         *("Brier", "rose no further", "shared by all inputs", "torch", SCRIPT),
     ):
         assert words in parsed.text, words
@@ -158,7 +163,10 @@ def test_ranges_that_were_given_are_not_called_learned(runs, tmp_path):
 
 def test_symmetries_beside_ranges_are_told(runs, tmp_path):
     _, parsed = page(runs / "both", tmp_path)
-    assert "counter-clockwise. It also keeps it under a given symmetry: mirror" in parsed.text
+    assert (
+        "counter-clockwise. It also assumes a symmetry, which was given and not learned: mirror"
+        in parsed.text
+    )
 
 
 def test_an_unfinished_run_is_reported_so_far(runs, tmp_path):
@@ -211,12 +219,12 @@ def test_time_that_a_run_lay_still_does_not_count(tmp_path):
     rows = [
         {"time": 100, "event": "started", "max_steps": 9},
         {"time": 103, "step": 0, **point},
-        {"time": 5000, "event": "announced", "message": "the run goes on where it stood"},
+        {"time": 5000, "event": "announced", "message": RESUMED},
         {"time": 5001, "event": "started", "max_steps": 9},
         {"time": 5002, "step": 0, **point, "elbo": 2.0},
         {"time": 5004, "event": "finished", "reason": "done"},
-        {"time": 5010, "event": "announced", "message": "the evidence has been weighed"},
-        {"time": 9000, "event": "announced", "message": "the run goes on where it stood"},
+        {"time": 5010, "event": "announced", "message": ENDED},
+        {"time": 9000, "event": "announced", "message": RESUMED},
     ]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
     history = read_history(tmp_path / "log.jsonl")

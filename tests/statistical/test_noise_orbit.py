@@ -61,12 +61,12 @@ def test_bound_and_every_gradient_are_unbiased(num_samples, group_size, generato
         assert_mean(torch.stack([d[name] for d in draws])[:, moving], value[moving], name)
 
 
-def repeated_moments(model, x, weigh, generator, num_draws=3000):
+def repeated_moments(model, x, pairs, generator, num_draws=3000):
     """Independent estimates of the moments, each [num_draws, N, ·]."""
     with torch.no_grad():
         kuu = model.posterior.prior_covariance(model.kernel)
         sample = model.sample_orbit(x.repeat(num_draws, 1), 2, generator=generator)
-        covariances = model.covariances(sample, weigh)
+        covariances = model.covariances(sample, pairs)
         whitened = whiten_rows(kuu, covariances.groups.flatten(0, 1))
         estimates = moments(covariances, model.posterior.q, whitened)
     names = ("mean", "mean_square", "variance")

@@ -6,10 +6,11 @@ from torch import nn
 
 from orbitgp.blueprints.checks import GIVEN, Config, Tensors, integer, refuse
 from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
-from orbitgp.kernels import RBF, Kernel
+from orbitgp.kernels import RBF, Kernel, MaternKernel, RBFKernel, ScaleKernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
 from orbitgp.likelihoods.softmax import Softmax
+from orbitgp.sealed import within
 
 MAX_CLASSES = 10_000
 
@@ -50,22 +51,41 @@ def feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
 
 
 def kernel_config(kernel: Kernel) -> Config:
-    """The structure of a kernel."""
-    if type(kernel) is not RBF or kernel.active_dims is not None or len(kernel.batch_shape):
+    """The structure of a kernel: ours, or an RBF or Matérn kernel of GPyTorch times a variance."""
+    if kernel.active_dims is not None or len(kernel.batch_shape) or list(kernel.named_priors()):
         return GIVEN
-    usual = str(kernel.raw_lengthscale_constraint) == str(RBF().raw_lengthscale_constraint)
-    config = {"kind": "RBF", "coarse": kernel.coarse}
-    return config if usual and not list(kernel.named_priors()) else GIVEN
+    if type(kernel) is ScaleKernel and type(kernel.base_kernel) is not ScaleKernel:
+        base = kernel_config(kernel.base_kernel)
+        return base if base == GIVEN else {"kind": "ScaleKernel", "base": base}
+    if type(kernel) not in (RBF, RBFKernel, MaternKernel):
+        return GIVEN
+    usual = str(kernel.raw_lengthscale_constraint) == str(RBFKernel().raw_lengthscale_constraint)
+    options: dict[type, Config] = {
+        RBF: {"coarse": getattr(kernel, "coarse", False)},
+        MaternKernel: {"nu": getattr(kernel, "nu", None)},
+    }
+    config = {"kind": type(kernel).__name__, **options.get(type(kernel), {})}
+    return config if usual else GIVEN
 
 
 def kernel_from(config: Config, tensors: Tensors) -> Kernel:
     """The kernel with this structure; its numbers are filled in later."""
-    if config["kind"] != "RBF":
-        refuse(f"a kernel of kind {config['kind']!r}")
+    if config["kind"] == "ScaleKernel":
+        if config["base"]["kind"] == "ScaleKernel":
+            refuse("a kernel within kernels")
+        return ScaleKernel(kernel_from(config["base"], within(tensors, "base_kernel")))
     lengthscale = tensors["raw_lengthscale"]
     size = lengthscale.shape[-1]
-    options = {"ard_num_dims": size if size > 1 else None, "coarse": config["coarse"] is True}
-    return RBF(**options).to(lengthscale.dtype)
+    axes = size if size > 1 else None
+    match config["kind"]:
+        case "RBF":
+            coarse = config["coarse"] is True
+            return RBF(ard_num_dims=axes, coarse=coarse).to(lengthscale.dtype)
+        case "RBFKernel":
+            return RBFKernel(ard_num_dims=axes).to(lengthscale.dtype)
+        case "MaternKernel" if config["nu"] in (0.5, 1.5, 2.5):
+            return MaternKernel(nu=config["nu"], ard_num_dims=axes).to(lengthscale.dtype)
+    refuse(f"a kernel of kind {config['kind']!r}")
 
 
 def likelihood_config(likelihood: nn.Module) -> Config:

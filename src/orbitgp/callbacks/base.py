@@ -158,7 +158,7 @@ class ProgressBar(Callback):
             self._bar.set_postfix_str(evaluation.learned)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            tqdm.write(f"step {evaluation.step}: {bound}, {evaluation.learned}", file=sys.stderr)
+            tqdm.write(f"  {bound}, {evaluation.learned}", file=sys.stderr)
 
     def announced(self, message: str) -> None:
         """A line."""

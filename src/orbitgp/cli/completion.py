@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orbitgp
-from orbitgp.cli.codes import DONE
 from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
 from orbitgp.cli.schemas import CompletionRecord
 from orbitgp.errors import InputError

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from orbitgp.cli.codes import DONE
 from orbitgp.cli.command import Command
+from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.options import pair
 from orbitgp.cli.output import Output, table
 from orbitgp.cli.reading import DATA, read_labelled

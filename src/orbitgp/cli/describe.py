@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orbitgp.cli.codes import DONE
 from orbitgp.cli.command import RUN, Command
+from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.learned import learned_part, learned_rows, scores_part, scores_text
 from orbitgp.cli.output import Output, table
 from orbitgp.cli.runs import load_run

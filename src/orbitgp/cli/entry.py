@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orbitgp
-from orbitgp.cli.codes import DEFECT, PIPE_CLOSED, code_of
 from orbitgp.cli.command import Command
 from orbitgp.cli.commands import COMMANDS
+from orbitgp.cli.exit_codes import DEFECT, PIPE_CLOSED, code_of
 from orbitgp.cli.output import Output
 
 
@@ -30,7 +30,7 @@ def _run(given: list[str], output: Output) -> int:
     try:
         command, options = _parsed(given)
         output, debug = Output(options["json"]), options["debug"]
-        with output.hearing_warnings():
+        with output.keeping_warnings():
             return command.run(options, output)
     except BrokenPipeError:
         raise

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orbitgp.cli.codes import DONE
+from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import RUN, Argument, Command
+from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.learned import scores_part, scores_text, task_of
 from orbitgp.cli.output import Output, table
-from orbitgp.cli.reading import DATA, as_fitted, part_of, read_labelled
-from orbitgp.cli.refusals import refusals
+from orbitgp.cli.reading import DATA, as_fitted, files_of, part_of, read_labelled
 from orbitgp.cli.runs import load_run
 from orbitgp.cli.schemas import EvaluateRecord
 
@@ -28,8 +28,8 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     estimator = load_run(folder)
     how = as_fitted(folder, options["data"], options["target"], options["image_size"])
     x, y, part = part_of(read_labelled(options["data"], *how), options["split"], options["data"])
-    with refusals():
-        result = evaluate(estimator, x, y)
+    with bad_input():
+        result = evaluate(estimator, x, y, files=files_of(options["data"], part, len(x)))
     file = folder / "test.safetensors" if folder.is_dir() else None
     if file is not None:
         write_test(result, file)

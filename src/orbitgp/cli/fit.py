@@ -1,20 +1,19 @@
 """`orbitgp fit`: read data, learn, test, and leave a folder with all of it."""
 
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from orbitgp.cli.codes import DONE
+from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.learned import learned_part, learned_rows, scores_part, scores_text
 from orbitgp.cli.options import FitOptions, write_options
 from orbitgp.cli.output import Output, table
 from orbitgp.cli.processes import Place, launched
-from orbitgp.cli.reading import DATA, read_labelled
-from orbitgp.cli.refusals import refusals
+from orbitgp.cli.reading import DATA, files_of, read_labelled
 from orbitgp.cli.schemas import FitRecord, ScoresPart
 from orbitgp.errors import InputError
 from orbitgp.fit.settings import TrainingSettings
@@ -81,17 +80,17 @@ State = Literal["fitted", "resumed", "read back"]
 
 def run(options: Mapping[str, Any], output: Output) -> int:
     """`orbitgp fit`."""
-    return carry_out(FitOptions.of(options), Path(options["out"]), output)
+    return fit_or_resume(FitOptions.of(options), Path(options["out"]), output)
 
 
-def carry_out(options: FitOptions, run: Path, output: Output) -> int:
-    """All steps of a fit, new or gone on with; the first of several processes speaks for all."""
+def fit_or_resume(options: FitOptions, run: Path, output: Output) -> int:
+    """All steps of a fit, new or resumed; the first of several processes speaks for all."""
     with launched(output) as place:
-        heard = replace(output, quiet=place.rank > 0)
-        return _carry_out(options, run, heard, place)
+        own = replace(output, quiet=place.rank > 0)
+        return _fit(options, run, own, place)
 
 
-def _carry_out(options: FitOptions, run: Path, output: Output, place: Place) -> int:
+def _fit(options: FitOptions, run: Path, output: Output, place: Place) -> int:
     from orbitgp.cli.task import decide
 
     start = time.perf_counter()
@@ -104,7 +103,7 @@ def _carry_out(options: FitOptions, run: Path, output: Output, place: Place) -> 
         if place.rank > 0:
             return DONE
         write_options(options, run)  # a run that was read back took no step
-        scores = tested(estimator, data, run)
+        scores = tested(estimator, options.data, data, run)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(interruption(run)) from None
     record: FitRecord = {
@@ -134,7 +133,7 @@ def fitted(
     options: FitOptions, run: Path, data: "LabelledData", decision: "Decision", output: Output
 ) -> Any:
     """The fitted estimator; its folder holds all that is needed to go on."""
-    from orbitgp.cli.hearing import Hearing
+    from orbitgp.cli.watching import FitWatcher
     from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
     from orbitgp.features import OrientedEnergy
 
@@ -159,23 +158,24 @@ def fitted(
         budget_seconds=options.budget_seconds,
         settings=options.settings,
         run=run,
-        callbacks=[Hearing(options, run, output)],
+        callbacks=[FitWatcher(options, run, output)],
         random_state=options.seed,
-        verbose=sys.stderr.isatty(),
+        verbose=not output.as_json and not output.quiet,
     )
-    with refusals():
+    with bad_input():
         estimator.fit(data.x, data.y)
     return estimator
 
 
-def tested(estimator: Any, data: "LabelledData", run: Path) -> ScoresPart | None:
+def tested(estimator: Any, source: str, data: "LabelledData", run: Path) -> ScoresPart | None:
     """Scores on the source's own test part, if it has one, kept in the folder."""
     from orbitgp.scores import evaluate, write_test
 
     if data.x_test is None or data.y_test is None:
         return None
-    with refusals():
-        result = evaluate(estimator, data.x_test, data.y_test)
+    with bad_input():
+        files = files_of(source, "test", len(data.x_test))
+        result = evaluate(estimator, data.x_test, data.y_test, files=files)
     write_test(result, run / "test.safetensors")
     return scores_part(result)
 

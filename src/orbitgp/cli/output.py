@@ -41,17 +41,17 @@ class Output:
             self.show({"schema": "orbitgp.error/1", "error": error}, "")
 
     @contextmanager
-    def hearing_warnings(self) -> Iterator[None]:
-        """Warnings are lines of ours, and are kept for the result."""
+    def keeping_warnings(self) -> Iterator[None]:
+        """Print warnings to stderr, and keep them for the JSON result."""
 
-        def hear(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        def keep(message: Warning | str, category: type[Warning], *_: Any) -> None:
             self.warned.append(" ".join(str(message).split()))
-            # on a terminal the progress bar has said it already
-            if category.__name__ != "ConvergenceWarning" or not sys.stderr.isatty():
+            # without --json the progress of a fit has said it already
+            if category.__name__ != "ConvergenceWarning" or self.as_json or self.quiet:
                 self.note(f"warning: {self.warned[-1]}")
 
         with warnings.catch_warnings():
-            warnings.showwarning = hear
+            warnings.showwarning = keep
             yield
 
 

@@ -8,11 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbitgp.cli.codes import DONE
+from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import RUN, Argument, Command
+from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
 from orbitgp.cli.reading import DATA, as_fitted, file_names, is_table, read_unlabelled
-from orbitgp.cli.refusals import refusals
 from orbitgp.cli.runs import load_run
 from orbitgp.cli.schemas import PredictRecord, Task
 from orbitgp.errors import FileError, InputError
@@ -36,7 +36,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     target, size = as_fitted(folder, options["data"], options["target"], options["image_size"])
     try:
         x = read_unlabelled(options["data"], options["split"], target, size)
-        with refusals():
+        with bad_input():
             predictions = predict(estimator, x).named(file_names(options["data"], options["split"]))
     except (InputError, FileError) as error:
         if target is None and is_table(options["data"]):

@@ -61,6 +61,12 @@ def file_names(source: str, split: Literal["train", "test"]) -> list[str]:
     return input_names(source, split=split)
 
 
+def files_of(source: str, part: str, count: int) -> list[str]:
+    """The file of each input of a part that is read with its labels; [] if they are not files."""
+    names = file_names(source, "train" if part == "train" else "test")
+    return names if len(names) == count else []
+
+
 def check_source(source: str) -> None:
     """What is plainly a path, and not a name, has to be there."""
     from orbitgp.data.named import is_name

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orbitgp.cli.codes import DONE
 from orbitgp.cli.command import RUN, Argument, Command
+from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
 from orbitgp.cli.schemas import ReportRecord
 

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orbitgp.cli.codes import EPILOG
 from orbitgp.cli.command import SHARED, Argument, Command
+from orbitgp.cli.exit_codes import EPILOG
 
 CONFIG = Argument("--config", "YAML file of options; what comes after it wins", path=True)
 PRINT_CONFIG = Argument("--print_config", "print all options as YAML, for --config", bool)

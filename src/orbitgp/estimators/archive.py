@@ -19,6 +19,7 @@ from orbitgp.errors import FileError
 from orbitgp.estimators.parameters import parameters_of
 from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.fit.settings import TrainingSettings
+from orbitgp.kernels import Kernel, with_variance
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
@@ -28,6 +29,10 @@ from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
 NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_", "num_draws_")
 ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_", "input_shape_")
 OTHERS = ("stopped_", "flat_target_", "num_data_", "evidence_kind_")
+
+
+OWN = ("feature_map", "kernel")
+"""Parameters that are parts of the fitted model, if they were given."""
 
 
 def write_fitted(estimator: Any, path: Path) -> None:
@@ -51,7 +56,11 @@ def write_fitted(estimator: Any, path: Path) -> None:
 def read_fitted(estimator: Any, data: bytes, path: Path) -> None:
     """Give an estimator all that another one of its kind had learned, from the bytes of a file."""
     _, tensors, config = unseal(data, path, type(estimator).__name__)
-    parts = {"feature_map": estimator.feature_map, "orbit": estimator.orbit}
+    parts = {
+        "feature_map": estimator.feature_map,
+        "orbit": estimator.orbit,
+        "kernel": estimator.kernel,
+    }
     given = {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
     fill_estimator(estimator, tensors, config, given)
 
@@ -68,7 +77,7 @@ def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: An
         elif not isinstance(orbit, str):
             parameters["orbit"] = orbit_from(orbit, within(tensors, "start"))
             fill(parameters["orbit"], within(tensors, "start"))
-        own_map = parameters.pop("feature_map") is not None
+        own = [name for name in OWN if parameters.pop(name) is not None]
         if parameters["image_shape"] is not None:
             parameters["image_shape"] = tuple(parameters["image_shape"])
         if parameters["settings"] is not None:
@@ -77,13 +86,15 @@ def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: An
     except MALFORMED as error:
         _refuse(error)
     fill_estimator(estimator, tensors, config, given)
-    if own_map:
-        estimator.feature_map = copy.deepcopy(estimator.model_.feature_map)
+    for name in own:
+        setattr(estimator, name, copy.deepcopy(getattr(estimator.model_, name)))
     return estimator
 
 
 def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, given: Any) -> None:
     """All that was learned, checked before any of it is taken."""
+    if isinstance(given.get("kernel"), Kernel):  # a fit gives a variance to one that has none
+        given = {**given, "kernel": with_variance(copy.deepcopy(given["kernel"]))}
     try:
         model = model_from(config["model"], within(tensors, "model"), given)
         fitted = {name: config["fitted"][name] for name in NUMBERS}
@@ -106,6 +117,7 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         _refuse(error)
     for name, value in {**fitted, "model_": model, "orbit_": model.orbit}.items():
         setattr(estimator, name, value)
+    estimator._prepare()
 
 
 def _check_shape(shape: np.ndarray) -> None:

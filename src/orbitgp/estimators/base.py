@@ -3,7 +3,7 @@
 import functools
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,14 @@ from orbitgp.distributed.group import Group
 from orbitgp.errors import InputError
 from orbitgp.estimators.archive import read_fitted
 from orbitgp.estimators.display import learned_html
-from orbitgp.estimators.folder import NoFolder, RunFolder, digest_of
-from orbitgp.estimators.inputs import check_alike, check_dense, check_layout, scale_of
+from orbitgp.estimators.folder import NoFolder, RunFolder, about_data, digest_of
+from orbitgp.estimators.inputs import (
+    check_alike,
+    check_dense,
+    check_layout,
+    explained,
+    scale_of,
+)
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.features import Standardize
 from orbitgp.fit.exact import solve_exact
@@ -37,6 +43,7 @@ from orbitgp.fit.run import Outcome, run_fit
 from orbitgp.fit.settings import TrainingSettings
 from orbitgp.fit.solution import Inference
 from orbitgp.inference.passes import Examples, Resident, Streamed
+from orbitgp.kernels import Kernel
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.names import starting_orbit
 from orbitgp.values import OrbitSample, Prediction
@@ -46,12 +53,37 @@ PREDICTION_BATCH = 256
 
 @torch.no_grad()
 def _num_features(feature_map: nn.Module, x: Tensor) -> int:
-    """D, from one input."""
-    return feature_map(x[:1]).shape[-1]
+    """D, from one input, on which a feature map is tried before anything else is done."""
+    try:
+        features = feature_map(x[:1])
+    except InputError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        found = f"failed ({type(error).__name__}: {error})"
+    else:
+        if isinstance(features, Tensor) and features.shape[:-1] == (1,):
+            return features.shape[-1]
+        kind = list(features.shape) if isinstance(features, Tensor) else type(features).__name__
+        found = f"gave {kind}"
+    raise InputError(
+        f"feature_map {found} for one input {list(x[:1].shape)}; it must map inputs [B, *event] to "
+        "features [B, D]: end it with torch.nn.Flatten() if it keeps more axes"
+    )
 
 
 def _is_or_none(value: object, kind: type) -> bool:
     return value is None or isinstance(value, kind)
+
+
+def _warn_of_training(feature_map: nn.Module | None) -> None:
+    """A network that could be trained is used as it is, which its owner may not expect."""
+    if feature_map is not None and any(part.requires_grad for part in feature_map.parameters()):
+        warnings.warn(
+            "feature_map has weights that could be trained, but fit uses them as they are; train "
+            "it before, and pass feature_map.eval().requires_grad_(False)",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _check_same_data(digest: str, first: str, group: Group) -> None:
@@ -83,6 +115,7 @@ class InvariantGPEstimator(BaseEstimator):
         *,
         image_shape: tuple[int, ...] | None = None,
         feature_map: nn.Module | None = None,
+        kernel: Kernel | None = None,
         num_inducing: int | None = None,
         budget_seconds: float = 300.0,
         settings: TrainingSettings | None = None,
@@ -94,6 +127,7 @@ class InvariantGPEstimator(BaseEstimator):
         self.orbit = orbit
         self.image_shape = image_shape
         self.feature_map = feature_map
+        self.kernel = kernel
         self.num_inducing = num_inducing
         self.budget_seconds = budget_seconds
         self.settings = settings
@@ -115,6 +149,7 @@ class InvariantGPEstimator(BaseEstimator):
         A run that was interrupted goes on where it stood; one that was finished is read back.
         """
         self._check_parameters()
+        _warn_of_training(self.feature_map)
         # what cannot be used is refused before a folder is made for it
         orbit = starting_orbit(self.orbit)
         if self.image_shape is None:
@@ -123,9 +158,12 @@ class InvariantGPEstimator(BaseEstimator):
         examples = self._examples(X, y, whole)
         group = current_group()
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with explained():
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         digest = digest_of(X, raw, *([] if whole is None else [np.array(whole.num_data)]))
-        seed, first = group.from_first(lambda: [folder.open(self, digest, seed), digest])
+        counted = raw if whole is None and hasattr(self, "classes_") else None
+        about = about_data(examples.num_data, X, counted)
+        seed, first = group.from_first(lambda: [folder.open(self, digest, about, seed), digest])
         _check_same_data(digest, first, group)
         data = folder.model()
         if data is not None:
@@ -163,7 +201,7 @@ class InvariantGPEstimator(BaseEstimator):
         x = examples.x
         features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
         plan, inference = self._plan(orbit, examples, task, _num_features(features, x), group)
-        model = initial_model(orbit, task.likelihood, x, features, generator=generator)
+        model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
         problem = Problem(model, examples, task.max_ratio, group)
         sampling = Sampling(problem, plan.enumerated, generator)
         return Learning(problem, sampling, self.settings or TrainingSettings(), plan), inference
@@ -204,6 +242,7 @@ class InvariantGPEstimator(BaseEstimator):
         self.stopped_ = outcome.stopped
         self.num_draws_ = outcome.num_draws
         self.prediction_noise_: Tensor | None = outcome.noise
+        self._prepare()
 
     def _check_parameters(self) -> None:
         """Refuse what no run could use before any work is done."""
@@ -225,6 +264,7 @@ class InvariantGPEstimator(BaseEstimator):
                 "a TrainingSettings, or None",
             ),
             "feature_map": (_is_or_none(self.feature_map, nn.Module), "a torch module, or None"),
+            "kernel": (_is_or_none(self.kernel, Kernel), "a GPyTorch kernel, or None for an RBF"),
             "callbacks": (
                 isinstance(self.callbacks, Sequence)
                 and all(isinstance(callback, Callback) for callback in self.callbacks),
@@ -239,8 +279,30 @@ class InvariantGPEstimator(BaseEstimator):
         check_is_fitted(self)
         check_dense(X)
         check_alike(X, tuple(self.input_shape_.tolist()), self.scale_)
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), allow_nd=True)
-        return self.model_.predict_from(self._samples(self._inputs(X)))
+        with explained():
+            X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), allow_nd=True)
+        return Prediction.concatenated(list(map(self._predictor, self._samples(self._inputs(X)))))
+
+    @property
+    def _predictor(self) -> Callable[[OrbitSample], Prediction]:
+        """That of the model, which was made when it was fitted or read."""
+        model, predictor = self._prepared
+        return predictor if model is self.model_ else self.model_.predictor()
+
+    def _prepare(self) -> None:
+        """Compute what every prediction needs, so that the first takes no longer than others."""
+        self._prepared = (self.model_, self.model_.predictor())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is prepared for predictions, which can be made again."""
+        state: Any = super().__getstate__()
+        return {name: part for name, part in state.items() if name != "_prepared"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Prepare predictions again."""
+        super().__setstate__(state)
+        if hasattr(self, "model_"):
+            self._prepare()
 
     def _samples(self, x: Tensor) -> Iterator[OrbitSample]:
         for batch in x.split(PREDICTION_BATCH):

@@ -17,10 +17,11 @@ from orbitgp.data.recognise import stream_of
 from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator
-from orbitgp.estimators.inputs import check_dense
+from orbitgp.estimators.inputs import check_dense, explained
 from orbitgp.estimators.survey import flat_labels, survey
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.fit.settings import TrainingSettings
+from orbitgp.kernels import Kernel
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
@@ -28,15 +29,11 @@ from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.orbits.base import Orbit
 
 MAX_RATIO = 300.0
-"""Of the kernel's variance to the noise: codes have no noise, so the evidence would take it to 0,
-where every wrong label would have to be explained."""
+"""Of the kernel's variance to the noise: one-hot targets have no noise, so the evidence would drive
+it to 0, where every wrong label would have to be explained."""
 
 AUTO = "gaussian"
-"""What likelihood="auto" stands for: codes, whose evidence and solve are exact.
-
-The rule: of the likelihoods whose recorded errors are within two standard errors of the fewest, the
-one that takes the least time. A test holds it against the record.
-"""
+"""What likelihood="auto" stands for: one-hot regression, the only one whose evidence is exact."""
 
 LIKELIHOODS = ("auto", "gaussian", "polya-gamma", "softmax", "stick-breaking")
 
@@ -62,6 +59,9 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     feature_map : torch.nn.Module, optional
         Maps transformed inputs to the features that the kernel compares, such as
         `OrientedEnergy()` for images. It is used as it is: its weights are not learned.
+    kernel : gpytorch.kernels.Kernel, optional
+        Base kernel of the features; an RBF with one lengthscale if None. Lengthscales start at a
+        typical distance between features, and are learned.
     num_inducing : int, optional
         Number of inducing variables. With None, inference is exact where time and memory allow,
         and otherwise takes as many as the budget allows.
@@ -135,6 +135,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         likelihood: str = "auto",
         image_shape: tuple[int, ...] | None = None,
         feature_map: nn.Module | None = None,
+        kernel: Kernel | None = None,
         num_inducing: int | None = None,
         budget_seconds: float = 300.0,
         settings: TrainingSettings | None = None,
@@ -147,6 +148,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             orbit,
             image_shape=image_shape,
             feature_map=feature_map,
+            kernel=kernel,
             num_inducing=num_inducing,
             budget_seconds=budget_seconds,
             settings=settings,
@@ -178,13 +180,15 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             If inputs or labels cannot be used; it is a `ValueError`.
         """
         X, y = self._validated(X, y)
-        try:
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
-        except TypeError as error:
-            raise InputError(
-                f"labels must be all numbers or all strings, so that they can be sorted ({error})"
-            ) from None
+        with explained():
+            try:
+                check_classification_targets(y)
+                self.classes_ = np.unique(y)
+            except TypeError as error:
+                raise InputError(
+                    "labels must be all numbers or all strings, so that they can be sorted "
+                    f"({error})"
+                ) from None
         return self._fit_classes(X, y, None)
 
     def fit_stream(self, source: Any) -> "InvariantGPClassifier":
@@ -215,14 +219,15 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         check_classification_targets(y)
         self.classes_ = found.labels
         return self._fit_classes(
-            X, y, Whole(stream, found.num_data, found.largest or 1.0, self._codes)
+            X, y, Whole(stream, found.num_data, found.largest or 1.0, self._class_numbers)
         )
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
-        X, y = validate_data(
-            self, X, y, dtype=(np.float64, np.float32), allow_nd=True, ensure_min_samples=2
-        )
+        with explained():
+            X, y = validate_data(
+                self, X, y, dtype=(np.float64, np.float32), allow_nd=True, ensure_min_samples=2
+            )
         return X, y
 
     def _fit_classes(
@@ -231,9 +236,9 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         num_classes = len(self.classes_)
         if num_classes < 2:
             raise InputError(
-                f"a classifier needs at least 2 classes; got 1 class, {self.classes_[0]!r}"
+                f"a classifier needs at least 2 classes; got 1 class, {self.classes_[0]!s:.40}"
             )
-        self._fit(X, y, self._codes(y), self._task(num_classes, whole), whole)
+        self._fit(X, y, self._class_numbers(y), self._task(num_classes, whole), whole)
         return self
 
     def _task(self, num_classes: int, whole: Whole | None) -> Task:
@@ -254,17 +259,17 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         num_grams = 2.0 if final.has_constant_precision else ROUNDS * final.num_outputs
         return replace(one_hot, final=final, num_grams=num_grams)
 
-    def _codes(self, labels: np.ndarray) -> Tensor:
+    def _class_numbers(self, labels: np.ndarray) -> Tensor:
         """The number of each label among the classes."""
         labels = flat_labels(labels)
-        codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[codes] != labels
+        places = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[places] != labels
         if unknown.any():
             raise InputError(
                 f"the label {labels[unknown][0]!r} was not there in the first pass; a stream must "
                 "give the same examples in every pass"
             )
-        return torch.from_numpy(codes)
+        return torch.from_numpy(places)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class.

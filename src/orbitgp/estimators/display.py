@@ -7,7 +7,7 @@ WIDTH, HEIGHT = 260, 56
 
 
 def learned_html(estimator: Any) -> str:
-    """The invariance in words, the evidence, and its course as a small drawing."""
+    """The invariance in words, the evidence, and its curve as a small drawing."""
     rows = {
         "learned": estimator.orbit_.describe(),
         "evidence": f"{estimator.evidence_:,.1f} ± {estimator.evidence_error_:.1f} nats "

@@ -30,8 +30,8 @@ EXAMPLES = "orbitgp examples"
 
 MAX_EXAMPLES = 12
 RESUMED = "the run goes on where it stood"
-ENDED = "the evidence has been weighed"
-"""What the log says when a run is gone on with, and when it ends."""
+ENDED = "the evidence has been computed"
+"""What the log says when a run is resumed, and when it ends."""
 
 
 class NoFolder:
@@ -40,9 +40,9 @@ class NoFolder:
     checkpoint: Checkpoint = Checkpoint()
     log: Callback = Callback()
 
-    def open(self, estimator: Any, data: str, seed: int) -> int:
+    def open(self, estimator: Any, data: str, about: dict[str, Any], seed: int) -> int:
         """The seed as given."""
-        del estimator, data
+        del estimator, data, about
         return seed
 
     def model(self) -> bytes | None:
@@ -70,18 +70,24 @@ class RunFolder(NoFolder):
         path = self.model_path
         return self.group.bytes_of_first(lambda: read_bytes(path) if path.exists() else None)
 
-    def open(self, estimator: Any, data: str, seed: int) -> int:
-        """Begin, or go on; returns the seed that the run began with."""
+    def open(self, estimator: Any, data: str, about: dict[str, Any], seed: int) -> int:
+        """Begin, or go on; returns the seed that the run began with.
+
+        `data` is a digest of the data, and `about` what a report says of them.
+        """
         asked = {
             "estimator": type(estimator).__name__,
             "parameters": parameters_of(estimator),
-            "parts_sha256": _digest_of_parts(estimator.orbit, estimator.feature_map),
+            "parts_sha256": _digest_of_parts(
+                estimator.orbit, estimator.feature_map, estimator.kernel
+            ),
             "data_sha256": data,
         }
         path = self.path / "settings.json"
         self.path.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            record = {"version": VERSION, **asked, "seed": seed, "versions": _versions()}
+            record = {"version": VERSION, **asked, "data": about, "seed": seed}
+            record["versions"] = _versions()
             text = json.dumps(record, indent=2, ensure_ascii=False)
             write_atomically(path, text.encode())
             return seed
@@ -97,7 +103,7 @@ class RunFolder(NoFolder):
         self.log.announced(RESUMED)
         if found.get("versions") != _versions():
             message = (
-                f"the run began with {found.get('versions')} and goes on with {_versions()}: it "
+                f"the run began with {found.get('versions')} and is resumed with {_versions()}: it "
                 "will end well, but not bit for bit as it would have"
             )
             self.log.warned(message)
@@ -145,6 +151,13 @@ def example_rows(y: Tensor) -> list[int]:
     return [row for c in classes for row in (y == c).nonzero().flatten()[:each].tolist()]
 
 
+def about_data(num_data: int, X: np.ndarray, labels: np.ndarray | None) -> dict[str, Any]:
+    """How many inputs, their shape, and how many of each class; labels are those of all inputs."""
+    known = [] if labels is None else zip(*np.unique(labels, return_counts=True), strict=True)
+    classes = {str(label): int(count) for label, count in known}
+    return {"num_inputs": num_data, "shape": list(X.shape[1:]), "classes": classes}
+
+
 def digest_of(*arrays: np.ndarray) -> str:
     """sha256 of shapes, dtypes and values."""
     digest = hashlib.sha256()
@@ -163,7 +176,7 @@ def _digest_of_parts(*parts: object) -> str:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """What a run was asked to do, if the file is one of ours."""
+    """What a run was asked to do, if the file is a settings file."""
     try:
         found = json.loads(path.read_bytes())
         int(found["seed"])

@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,40 @@ MAX_DIFFERENCE = 10.0
 """Factor between the largest values of inputs to predict and of inputs that were learned from."""
 
 
+REMEDIES = {
+    "contains NaN": "fill in missing values, for example by sklearn.impute.SimpleImputer, or leave "
+    "these rows out",
+    "contains infinity": "leave these rows out, or scale the values down",
+    "inconsistent numbers of samples": "give one label for each input",
+    "minimum of": "give more inputs",
+    "continuous": "use InvariantGPRegressor for numbers, or turn them into classes",
+    "could not convert string": "turn text into numbers first, for example by "
+    "sklearn.preprocessing.OrdinalEncoder",
+    "Expected 2D array": "Reshape your data: X.reshape(-1, 1) if each input is one number, "
+    "X.reshape(1, -1) for a single input",
+    "1d array": "give one label for each input; y.argmax(1), if labels are one-hot",
+    "features as input": "give the same columns as in fit",
+    "requires y": "give labels: fit(X, y)",
+    "cannot be used to seed": "give a whole number or None as random_state",
+}
+"""What to do about what scikit-learn finds, by a part of its message."""
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Errors of scikit-learn about its input as one sentence that says what to do."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        found = str(error).split("\n")[0].rstrip(".: ")
+        remedies = (remedy for part, remedy in REMEDIES.items() if part in found)
+        raise InputError(f"{found}; {next(remedies, 'look at X and y')}") from error
+
+
 def check_dense(X: object) -> None:
-    """scikit-learn's own refusal of sparse inputs is a TypeError; ours says what to do."""
+    """Sparse inputs are an `InputError` that says what to do, not scikit-learn's TypeError."""
     if hasattr(X, "tocsr"):
         raise InputError("sparse inputs are not supported; pass a dense array, as in X.toarray()")
 

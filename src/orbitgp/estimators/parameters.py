@@ -17,6 +17,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
         "orbit": orbit_config(orbit) if isinstance(orbit, Orbit) else orbit,
         "image_shape": estimator.image_shape and [int(n) for n in estimator.image_shape],
         "feature_map": None if estimator.feature_map is None else "given",
+        "kernel": None if estimator.kernel is None else "given",
         "num_inducing": None if estimator.num_inducing is None else int(estimator.num_inducing),
         "budget_seconds": float(estimator.budget_seconds),
         "settings": None if settings is None else asdict(settings),

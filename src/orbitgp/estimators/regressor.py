@@ -14,7 +14,7 @@ from orbitgp.data.recognise import stream_of
 from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator
-from orbitgp.estimators.inputs import check_dense
+from orbitgp.estimators.inputs import check_dense, explained
 from orbitgp.estimators.survey import survey
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.fit.run import Outcome
@@ -35,6 +35,9 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
     feature_map : torch.nn.Module, optional
         Maps transformed inputs to the features that the kernel compares, such as
         `OrientedEnergy()` for images. It is used as it is: its weights are not learned.
+    kernel : gpytorch.kernels.Kernel, optional
+        Base kernel of the features; an RBF with one lengthscale if None. Lengthscales start at a
+        typical distance between features, and are learned.
     num_inducing : int, optional
         Number of inducing variables. With None, inference is exact where time and memory allow,
         and otherwise takes as many as the budget allows.
@@ -127,7 +130,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
             If inputs or targets cannot be used; it is a `ValueError`.
         """
         X, y = self._validated(X, y)
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        with explained():
+            targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         self.num_data_ = len(targets)
         largest = max(float(np.abs(targets).max()), np.finfo(np.float64).tiny)
         # squares of very large or small targets would leave the range of numbers
@@ -168,16 +172,17 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=(np.float64, np.float32),
-            allow_nd=True,
-            ensure_min_samples=2,
-            multi_output=True,
-            y_numeric=True,
-        )
+        with explained():
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                dtype=(np.float64, np.float32),
+                allow_nd=True,
+                ensure_min_samples=2,
+                multi_output=True,
+                y_numeric=True,
+            )
         return X, y
 
     def _fit_targets(

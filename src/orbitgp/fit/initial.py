@@ -6,9 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from orbitgp.errors import InputError
 from orbitgp.features import Projection
 from orbitgp.fit.plan import MAX_AXES
-from orbitgp.kernels import RBF
+from orbitgp.kernels import RBF, Kernel, with_lengthscale, with_variance
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
@@ -26,12 +27,13 @@ def initial_model(
     likelihood: Likelihood,
     x: Tensor,
     feature_map: nn.Module,
+    kernel: Kernel | None = None,
     *,
     generator: torch.Generator,
 ) -> OrbitModel:
     """A model whose lengthscale is a typical distance, on the principal axes of its features.
 
-    It learns in copies of likelihood and feature map.
+    It learns in copies of likelihood, feature map and kernel, which is an RBF if none is given.
     """
     order = torch.randperm(len(x), generator=generator)[:NUM_PROJECTED].to(x.device)
     feature_map = copy.deepcopy(feature_map)
@@ -42,11 +44,28 @@ def initial_model(
     points = features if projection is None else projection(features)
     return OrbitModel(
         orbit=orbit,
-        kernel=RBF(1.0, typical_distance(points)).to(points),
+        kernel=_started(kernel, points),
         likelihood=copy.deepcopy(likelihood),
         feature_map=feature_map,
         projection=projection,
     )
+
+
+def _started(kernel: Kernel | None, points: Float[Tensor, "M D"]) -> Kernel:
+    """A copy whose learned lengthscales are a typical distance between points."""
+    distance = typical_distance(points)
+    if kernel is None:
+        return RBF(1.0, distance).to(points)
+    started = with_variance(copy.deepcopy(kernel)).to(points)
+    for part in with_lengthscale(started):
+        count, size = part.ard_num_dims or 1, points.shape[1]
+        if count not in (1, size):
+            raise InputError(
+                f"the kernel has {count} lengthscales, but inputs have {size} features; pass "
+                f"ard_num_dims={size}, or leave it away for one lengthscale"
+            )
+        part.lengthscale = points.new_tensor(distance)
+    return started
 
 
 def typical_distance(points: Float[Tensor, "M D"]) -> float:

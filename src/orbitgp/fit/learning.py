@@ -60,8 +60,7 @@ class Learning:
         try:
             self._climb(callback, checkpoint)
             callback.finished(self.stopped)
-            callback.announced("searching the width of the ranges on the evidence, then solving")
-            self._search(checkpoint)
+            self._search(callback, checkpoint)
         except KeyboardInterrupt:
             if self.problem.group.size > 1:  # the others may stand elsewhere: resume instead
                 raise
@@ -99,11 +98,14 @@ class Learning:
     def _scan(self, callback: Callback) -> None:
         """The best common factor of all ranges."""
         landscape = self.landscape(self.settings.scan_size, self.settings.scan_draws)
+        _tell(callback, 1, "trying widths of the ranges", landscape)
         self._stepped(landscape, callback, *scan(landscape, self.z))
 
     def _rise(self, callback: Callback, start: np.ndarray | None = None) -> None:
         """L-BFGS, from where learning stands if no other start is given."""
         landscape = self.climbed()
+        if start is None:
+            _tell(callback, 2, "learning ranges and lengthscale", landscape)
         stepped = functools.partial(self._stepped, landscape, callback)
         start, known = (self.z, None) if start is None else (start, self.z)
         most = self.settings.max_steps
@@ -115,6 +117,7 @@ class Learning:
             return
         # few draws are enough for few ranges
         few = self.landscape(self.settings.scan_size, (self.settings.scan_draws + 1) // 2)
+        _tell(callback, 3, "trying each range alone", few)
         few_ranges, _ = scan_each(few, self.z, self.start)
         others, landscape = self.parameters.without_parts(self.z), self.climbed()
         best = max((self.z, few_ranges, *others), key=lambda z: landscape.at(z).evidence)
@@ -122,11 +125,12 @@ class Learning:
             self.z = best
             self._rise(callback, self.parameters.lifted(best, self.start))
 
-    def _search(self, checkpoint: Checkpoint) -> None:
+    def _search(self, callback: Callback, checkpoint: Checkpoint) -> None:
         """The width of the ranges on the evidence that is reported, or on that of many data."""
         if self.phase == NUM_PHASES:
             return
         landscape = self.searched()
+        _tell(callback, 4, "searching the common width of the ranges", landscape)
         z, _ = search_width(landscape, self.z)
         points = landscape.size * self.plan.num_draws
         if landscape.size <= MAX_FINE[0] and points <= MAX_FINE[1] and len(z):
@@ -205,3 +209,8 @@ class Learning:
             raise ValueError("another kind of inference")
         sizes_then = {"num_draws": num_draws, "num_points": num_points}
         return replace(self.plan, **sizes_then, full_mean=bool(full_mean))
+
+
+def _tell(callback: Callback, step: int, work: str, landscape: Landscape) -> None:
+    """Evidence of different subsets differs, so a step says which one it is of."""
+    callback.announced(f"step {step} of 5: {work}, by the evidence of {landscape.size:,} inputs")

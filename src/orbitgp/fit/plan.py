@@ -70,16 +70,16 @@ class Plan:
         mean = 4 * self.num_data**2 / 2 + columns if self.full_mean else 0.0
         return mean + 6 * 8.0 * self.num_points**2
 
-    def describe(self) -> str:
-        """For people who wait."""
+    def describe(self, seconds: float) -> str:
+        """For people who wait; `seconds` are those of the whole fit."""
         draws = "all points" if self.enumerated else f"{self.num_draws} draws"
         sizes = f"{self.num_data:,} inputs × {draws} of their orbits"
-        taken = f"about {max(self.seconds, 1):.0f} s and {self.num_bytes / 1e9:.1f} GB"
+        taken = f"about {max(seconds, 1):.0f} s, {max(self.num_bytes / 1e9, 0.1):.1f} GB"
         if not self.num_points:
-            return f"exact inference: {sizes}; a solution takes {taken}"
-        mean = " and the mean on all data" if self.full_mean else ""
+            return f"exact inference: {sizes}, {taken}"
+        mean = " and a mean on all data" if self.full_mean else ""
         return (
-            f"a bound on the evidence: {sizes}; {self.num_points:,} inducing variables{mean} take "
+            f"a bound on the evidence: {sizes}, {self.num_points:,} inducing variables{mean}, "
             f"{taken}"
         )
 
@@ -174,8 +174,18 @@ def entry_seconds(num_features: int) -> float:
 
 def solution_seconds(num_data: int, num_draws: int, num_features: int) -> float:
     """Of one covariance of all data, its factorisation and what leaves each datum out."""
-    kernel = (num_data * num_draws) ** 2 / 2 * entry_seconds(num_features)
-    return (kernel + num_data**3 / FLOAT64_FLOPS) / torch.get_num_threads()
+    return kernel_seconds(num_data, num_draws, num_features) + factor_seconds(num_data)
+
+
+def kernel_seconds(num_data: int, num_draws: int, num_features: int) -> float:
+    """Of the covariance of averages over S points."""
+    entries = (num_data * num_draws) ** 2 / 2
+    return entries * entry_seconds(num_features) / torch.get_num_threads()
+
+
+def factor_seconds(num_data: int) -> float:
+    """Of a factorisation, and what is solved with it."""
+    return num_data**3 / FLOAT64_FLOPS / torch.get_num_threads()
 
 
 def full_mean_seconds(num_data: int, num_draws: int, num_features: int) -> float:

@@ -12,6 +12,7 @@ from orbitgp.callbacks.base import Callback, Evaluation
 from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.fit.checkpoint import Checkpoint
 from orbitgp.fit.checks import mark_identified, spread_over_draws, warn
+from orbitgp.fit.forecast import expected_seconds
 from orbitgp.fit.learning import Learning
 from orbitgp.fit.solution import Inference
 from orbitgp.hyperparameters.calibration import calibrate
@@ -42,7 +43,7 @@ def run_fit(
 
     Of several processes the first learns, and all share the passes over the data.
     """
-    callback.announced(learning.plan.describe())
+    callback.announced(learning.plan.describe(expected_seconds(learning)))
     checkpoint.restore(learning)
 
     def learn() -> list[Any]:
@@ -52,6 +53,7 @@ def run_fit(
 
     config, z = learning.problem.group.from_first(learn)
     learning.restore(config, {"z": torch.tensor(z, dtype=torch.float64)})
+    callback.announced(f"step 5 of 5: solving for all {learning.plan.num_data:,} inputs, checking")
     solution = inference(learning, callback)
     mark_identified(learning)
     labels = learning.problem.examples.y[solution.rows]

@@ -82,6 +82,8 @@ class Landscape:
         if not torch.isfinite(points).all():
             return NOTHING
         among, targets = average_covariances_among(self.model.kernel, points), self.subset.targets
+        if not torch.isfinite(among).all():  # squares of large numbers leave the range of numbers
+            return NOTHING
         if self.size <= MAX_SPECTRUM:
             return best_scales(among, targets, self.max_ratio)
         largest = self.max_ratio / among.diagonal().mean().item()
@@ -96,6 +98,8 @@ class Landscape:
         if not torch.isfinite(points).all():
             return NOTHING, np.zeros_like(z)
         among = average_covariances_among(kernel, points)
+        if not torch.isfinite(among).all():
+            return NOTHING, np.zeros_like(z)
         scales, upstream = scales_with_gradient(among, self.subset.targets, self.max_ratio)
         slopes, of_kernel = average_gradients(kernel, raw, points, upstream)
         of_points = self.subset.gradients(self.model, raw, slopes)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbitgp.kernels import Kernel
+from orbitgp.kernels import Kernel, with_lengthscale
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.ranges import UniformRange
@@ -44,9 +44,7 @@ class Parameters:
         ranges = learned_ranges(orbit)
         self._parts = [_range_part(part) for part in ranges]
         widths = [int(part.chosen.sum()) for part in self._parts]
-        length = getattr(kernel, "raw_lengthscale", None)
-        if isinstance(length, Tensor) and length.requires_grad:
-            self._parts.append(_length_part(kernel, length))
+        self._parts += [_length_part(part) for part in with_lengthscale(kernel)]
         own = {id(part.raw) for part in self._parts}
         scales = {id(p) for name, p in kernel.named_parameters() if _is_scale(name)}
         self._others = [
@@ -141,7 +139,9 @@ def _range_part(part: UniformRange) -> _Part:
     return _Part(part.raw, lambda: part.widths, part.assign_widths, part.learned, upper)
 
 
-def _length_part(kernel: Kernel, raw: Tensor) -> _Part:
+def _length_part(kernel: Kernel) -> _Part:
+    raw = torch.as_tensor(kernel.raw_lengthscale)
+
     def assign(value: Tensor) -> None:
         kernel.lengthscale = value
 

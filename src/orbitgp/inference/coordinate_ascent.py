@@ -142,8 +142,8 @@ def _factors(rows: Rows, prior: Prior, precision: Float[Tensor, "N R"]) -> Float
         for matrix, column in zip(gram, precision[chosen].mT, strict=True):
             counts = column > 0
             few = part if bool(counts.all()) else part[counts]
-            weighed = column[counts].unsqueeze(1)
-            add_pair_gram_(matrix.unsqueeze(0), few.unsqueeze(1), weighed, mean_weights(1))
+            weighted = column[counts].unsqueeze(1)
+            add_pair_gram_(matrix.unsqueeze(0), few.unsqueeze(1), weighted, mean_weights(1))
     mirror_(gram)
     return cholesky(gram.add_(prior.covariance), "Kuu + Q")
 

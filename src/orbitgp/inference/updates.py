@@ -133,7 +133,7 @@ class NaturalUpdate:
             y,
             num_samples=self.num_samples,
             generator=self.generator,
-            weigh=mean_pairs,
+            pairs=mean_pairs,
         )
         posterior = self.model.posterior
         factor = posterior.prior_factor(self.model.kernel)

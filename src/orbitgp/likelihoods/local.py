@@ -16,7 +16,7 @@ class LocalLikelihood(Likelihood):
     """Classes 0 … C − 1, bounded below at each datum for any value of its K local parameters.
 
     These must not depend on the orbit samples whose moments the bound multiplies, or the estimate
-    would be biased. So they are carried along with the labels (`carry`), found from other draws;
+    would be biased. So they come from other draws and travel with the labels (`with_local`);
     or a recognition network gives them from input and label (vdW 2018, section 4.5); or they are 0.
     Class probabilities are those of `factor` · f, with `spread` times its variance; both are 1
     unless they are calibrated.
@@ -80,13 +80,13 @@ class LocalLikelihood(Likelihood):
     def quadratic_bound(
         self, x: Float[Tensor, "N *event"], y: Shaped[Tensor, "N *targets"]
     ) -> QuadraticBound:
-        """The bound for labels [N], or for what `carry` made of them."""
+        """The bound for labels [N], or for what `with_local` made of them."""
         local = self.local_of(y)
         if local is not None:
             if y.shape[1] != 1 + self.num_local:
                 raise InputError(
                     f"labels with local parameters have {1 + self.num_local} columns here; got "
-                    f"{y.shape[1]}: make them with `carry`"
+                    f"{y.shape[1]}: make them with `with_local`"
                 )
             return self.bound_at(self.labels_of(y), local)
         labels = self.check_labels(y)
@@ -94,14 +94,14 @@ class LocalLikelihood(Likelihood):
             return self.bound_at(labels, self.recognition(x, labels).double())
         return self.flattest_bound(labels)
 
-    def carry(
+    def with_local(
         self, labels: Shaped[Tensor, "N *targets"], local: Float[Tensor, "N K"]
     ) -> Float[Tensor, "N K1"]:
         """Targets that hold each label and its local parameters, which pass through any loader."""
         return torch.cat([self.check_labels(labels).double().unsqueeze(1), local.double()], 1)
 
     def local_of(self, y: Shaped[Tensor, "N *targets"]) -> Float[Tensor, "N L"] | None:
-        """The local parameters that `carry` put there, if it did."""
+        """The local parameters that `with_local` put there, if it did."""
         return y[:, 1:] if y.ndim == 2 and y.is_floating_point() else None
 
     def labels_of(self, y: Shaped[Tensor, "N *targets"]) -> Int[Tensor, "N"]:

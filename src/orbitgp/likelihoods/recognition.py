@@ -65,7 +65,7 @@ class Recognition(nn.Module):
         self, x: Shaped[Tensor, "N *event"], labels: Int[Tensor, "N"]
     ) -> Float[Tensor, "N K"]:
         """label bias + W₂ tanh(W₁ [x, e_y] + b)."""
-        codes = one_hot(labels, self.num_classes).to(self.hidden)
-        inputs = torch.cat([x.flatten(1).to(self.hidden), codes], 1)
+        targets = one_hot(labels, self.num_classes).to(self.hidden)
+        inputs = torch.cat([x.flatten(1).to(self.hidden), targets], 1)
         hidden = torch.tanh(inputs @ self.hidden.mT + self.bias)
         return hidden @ self.out.mT + self.label[labels]

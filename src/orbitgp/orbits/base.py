@@ -23,6 +23,11 @@ def repeat(x: Float[Tensor, "N *event"], num_samples: int) -> Float[Tensor, "NS 
 
 def check_inputs(x: Shaped[Tensor, "*N_event"]) -> None:
     """Inputs that no model can use are refused before any work is done."""
+    if not isinstance(x, Tensor):
+        raise InputError(
+            f"inputs must be a torch tensor; got {type(x).__name__}: convert it, as in "
+            "torch.as_tensor(x, dtype=torch.float32)"
+        )
     if x.ndim < 2:
         raise InputError(
             f"inputs must be [N, ...]; got {list(x.shape)}: for one number each, pass x[:, None]"

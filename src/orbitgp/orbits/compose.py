@@ -40,6 +40,12 @@ def compose(*orbits: Orbit) -> Orbit:
     """
     if len(orbits) < 2:
         raise InputError(f"composition takes at least two orbits; got {len(orbits)}")
+    others = [orbit for orbit in orbits if not isinstance(orbit, Orbit)]
+    if others:
+        raise InputError(
+            f"composition takes orbits; got {others[0]!r:.80}: make them first, as in "
+            "compose(Affine(-0.1, 0.1), Mirror())"
+        )
     finite = [orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)]
     if len(finite) < len(orbits) or math.prod(o.size for o in finite) > MAX_FINITE_SIZE:
         return Composition(orbits)

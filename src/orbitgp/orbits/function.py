@@ -52,13 +52,13 @@ class FunctionOrbit(Orbit):
     def __init__(
         self,
         function: Callable[[Tensor, Tensor], Tensor],
-        ranges: nn.Module | Ends,
+        ranges: nn.Module | Ends | None = None,
         high: Ends | None = None,
         *,
         names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
-        if high is not None and not isinstance(ranges, nn.Module):
+        if ranges is not None and high is not None and not isinstance(ranges, nn.Module):
             ranges, high = UniformRange(ranges, high), None
         if not isinstance(ranges, UniformRange) or high is not None or isinstance(names, str):
             raise InputError(

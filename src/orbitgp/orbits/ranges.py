@@ -66,6 +66,11 @@ class UniformRange(nn.Module):
         prior: Distribution | None = None,
     ) -> None:
         super().__init__()
+        counts = {len(ends) for ends in (low, high) if isinstance(ends, Sequence)}
+        if len(counts) > 1:
+            raise InputError(
+                f"a range needs as many lower as upper ends; got low={low!r:.60}, high={high!r:.60}"
+            )
         lower, upper = _vector(low), _vector(high)
         size = max(len(lower), len(upper))
         lower, upper = _expand(lower, size, "low"), _expand(upper, size, "high")

@@ -163,7 +163,7 @@ def solve(
     ...     posterior=orbitgp.InducingPosterior(x, num_outputs=1),
     ...     likelihood=orbitgp.Gaussian(noise=0.01),
     ... )
-    >>> options = {"num_samples": None, "generator": None, "weigh": orbitgp.mean_pairs}
+    >>> options = {"num_samples": None, "generator": None, "pairs": orbitgp.mean_pairs}
     >>> found = orbitgp.statistics(model, x, x[:, 0] ** 2, **options)
     >>> covariance = model.posterior.prior_covariance(model.kernel)
     >>> orbitgp.solve(found, covariance.detach()).mean.shape

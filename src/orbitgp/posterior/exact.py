@@ -12,6 +12,7 @@ is positive definite. With A = K + σ²I = L Lᵀ, α = A⁻¹Y (Rasmussen and W
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from orbitgp.kernels import (
     Kernel,
     average_covariances,
     average_covariances_among,
+    average_covariances_with,
     average_variances,
 )
 from orbitgp.posterior.algebra import cholesky
@@ -136,14 +138,22 @@ class ExactPosterior(nn.Module):
             self._factor = factor
         return self._factor
 
-    @torch.no_grad()
-    def predict(self, kernel: Kernel, sample: OrbitSample) -> Prediction:
-        """The posterior of f at inputs whose orbit points were drawn with the shared noise."""
-        covariances = average_covariances(kernel, sample.points, self.points)
-        mean = covariances @ self.weights
-        explained = self._whitened(covariances).square().sum(0, dtype=torch.float64)
-        variance = (average_variances(kernel, sample.points) - explained).clamp(min=0)
-        return Prediction.exact(mean, variance.unsqueeze(1).expand_as(mean))
+    def predictor(self, kernel: Kernel) -> Callable[[OrbitSample], Prediction]:
+        """The posterior of f at inputs whose orbit points were drawn with the shared noise.
+
+        What depends on the data alone is computed once, here.
+        """
+        covariances_with, factor = average_covariances_with(kernel, self.points), self.factor
+
+        @torch.no_grad()
+        def predict(sample: OrbitSample) -> Prediction:
+            covariances = covariances_with(sample.points)
+            mean = covariances @ self.weights
+            explained = _whitened(factor, covariances).square().sum(0, dtype=torch.float64)
+            variance = (average_variances(kernel, sample.points) - explained).clamp(min=0)
+            return Prediction.exact(mean, variance.unsqueeze(1).expand_as(mean))
+
+        return predict
 
     @torch.no_grad()
     def joint(
@@ -151,15 +161,15 @@ class ExactPosterior(nn.Module):
     ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N N"]]:
         """Mean of f, and its covariance between all inputs, the same for every output."""
         covariances = average_covariances(kernel, sample.points, self.points)
-        whitened = self._whitened(covariances).double()
+        whitened = _whitened(self.factor, covariances).double()
         prior = average_covariances_among(kernel, sample.points)
         return covariances @ self.weights, prior - whitened.mT @ whitened
-
-    def _whitened(self, covariances: Float[Tensor, "K N"]) -> Float[Tensor, "N K"]:
-        """L⁻¹k for each row, in the dtype of L."""
-        rows = covariances.to(self.packed.dtype)
-        return torch.linalg.solve_triangular(self.factor, rows.mT, upper=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the unpacked L, which would double the size."""
         return {**self.__dict__, "_factor": None}
+
+
+def _whitened(factor: Float[Tensor, "N N"], covariances: Float[Tensor, "K N"]) -> Tensor:
+    """L⁻¹k for each row [N, K], in the dtype of L."""
+    return torch.linalg.solve_triangular(factor, covariances.to(factor.dtype).mT, upper=False)

@@ -1,10 +1,12 @@
 """A mean of q(f) on more variables than its covariance (Cheng and Boots 2017)."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orbitgp.kernels import Kernel, average_covariances
+from orbitgp.kernels import Kernel, average_covariances_with
 from orbitgp.posterior.inducing import sums_with_u
 from orbitgp.values import OrbitSample
 
@@ -26,9 +28,10 @@ class MeanBasis(nn.Module):
         self.register_buffer("points", points)
         self.register_buffer("weights", weights)
 
-    def mean(self, kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[Tensor, "N C"]:
-        """μ from all points of the orbits."""
-        return average_covariances(kernel, points, self.points) @ self.weights
+    def mean_with(self, kernel: Kernel) -> Callable[[Float[Tensor, "N S D"]], Float[Tensor, "N C"]]:
+        """μ from all points of the orbits, as a function of them."""
+        covariances_with = average_covariances_with(kernel, self.points)
+        return lambda points: covariances_with(points) @ self.weights
 
     def means(self, kernel: Kernel, sample: OrbitSample, group_size: int) -> Float[Tensor, "N B C"]:
         """The mean of g, averaged over each group of samples of each input."""

@@ -34,7 +34,7 @@ def _timing(record: Record) -> str:
     history = record.history
     if history.began is None:
         return '<p class="missing">The log of this run is empty.</p>'
-    resumed = f"; gone on with {history.resumed} times" if history.resumed else ""
+    resumed = f"; resumed {history.resumed} times" if history.resumed else ""
     rows = "".join(
         f'<tr><th scope="row">learning</th>'
         f'<td class="num">{duration(phase.seconds)}</td>'

@@ -62,7 +62,7 @@ def _events(path: Path) -> list[dict[str, Any]]:
 
 
 def _event(line: str) -> dict[str, Any] | None:
-    """A line if it is a whole one of ours."""
+    """The event of a line, if the line is complete and holds one."""
     try:
         event = json.loads(line)
         event["time"] = float(event["time"])

@@ -7,7 +7,7 @@ import numpy as np
 from orbitgp.reports.charts import axis_of, bars, curve, dots, fractions, plot, straight
 from orbitgp.reports.pictures import Kind, kind_of, limits, picture
 from orbitgp.reports.record import Record
-from orbitgp.reports.words import PERCENT, number, percent, safe, short
+from orbitgp.reports.words import PERCENT, number, percent, safe, short, wilson
 from orbitgp.scores import BINS, TestResult, confidence_bins
 
 MAX_MATRIX = 40
@@ -53,7 +53,7 @@ def _metric(name: str, value: float) -> str:
 
 
 def _classification(test: TestResult) -> str:
-    return f'<div class="pair">{_confusions(test)}{_reliability(test)}</div>'
+    return f'<div class="pair">{_confusions(test)}{_reliability(test)}</div>{_by_class(test)}'
 
 
 def _confusions(test: TestResult) -> str:
@@ -71,6 +71,40 @@ def _confusions(test: TestResult) -> str:
         f'<figure class="confusion{wide}"><figcaption><h3>Confusions</h3><p>{text}</p></figcaption>'
         f"<div>{drawing}{pairs}</div></figure>"
     )
+
+
+def _by_class(test: TestResult) -> str:
+    """Sensitivity and specificity of each class, with 95 % intervals."""
+    if len(test.classes) > MAX_MATRIX:
+        return ""
+    counts = confusion_counts(test)
+    rows = "".join(
+        f'<tr><th scope="row">{safe(name)}</th><td class="num">{int(counts[k].sum()):,}</td>'
+        f'<td class="num">{_rate(int(counts[k, k]), int(counts[k].sum()))}</td>'
+        f'<td class="num">{_rate(*_rejected(counts, k))}</td></tr>'
+        for k, name in enumerate(test.classes)
+    )
+    return (
+        "<figure><figcaption><h3>Each class</h3><p>Sensitivity: how many of the class are found. "
+        "Specificity: how many of the others are not taken for it. In brackets 95 % intervals.</p>"
+        '</figcaption><div class="scroll"><table class="facts"><thead><tr><th scope="col">Class'
+        '</th><th scope="col" class="num">Inputs</th><th scope="col" class="num">Sensitivity</th>'
+        '<th scope="col" class="num">Specificity</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></figure>"
+    )
+
+
+def _rejected(counts: np.ndarray, k: int) -> tuple[int, int]:
+    """Inputs of other classes that are not taken for class k, and all of them."""
+    others = int(counts.sum() - counts[k].sum())
+    return others - int(counts[:, k].sum() - counts[k, k]), others
+
+
+def _rate(hits: int, total: int) -> str:
+    if not total:
+        return "–"
+    low, high = wilson(hits, total)
+    return f"{percent(hits / total)} <span>({percent(low)} to {percent(high)})</span>"
 
 
 def confusion_counts(test: TestResult) -> np.ndarray:
@@ -136,8 +170,8 @@ def _reliability(test: TestResult) -> str:
     confidence = test.uncertainty.max(1)
     return (
         "<figure><figcaption><h3>Calibration</h3><p>How often it is right when it says how sure it "
-        "is; larger dots are more inputs. On the diagonal it keeps its word; below, it is too sure "
-        "of itself.</p></figcaption>"
+        "is; larger dots are more inputs, bars 95 % intervals. On the diagonal it keeps its word; "
+        "below, it is too sure of itself.</p></figcaption>"
         f"<div>{reliability_chart(confidence, test.predictions == test.labels)}</div></figure>"
     )
 
@@ -153,9 +187,18 @@ def reliability_chart(confidence: np.ndarray, right: np.ndarray) -> str:
         if counts[b]
     ]
     radii = 2.5 + 4.5 * np.sqrt(counts[counts > 0] / counts.max())
-    marks = straight((0, 0), (1, 1), x, y) + "".join(
-        dots([point], x, y, radius=radius)
-        for point, radius in zip(points, radii.tolist(), strict=True)
+    ends = [wilson(int(right[place == b].sum()), int(counts[b])) for b in range(BINS) if counts[b]]
+    whiskers = "".join(
+        straight((sure, low), (sure, high), x, y, colour="whisker")
+        for (sure, _), (low, high) in zip(points, ends, strict=True)
+    )
+    marks = (
+        straight((0, 0), (1, 1), x, y)
+        + whiskers
+        + "".join(
+            dots([point], x, y, radius=radius)
+            for point, radius in zip(points, radii.tolist(), strict=True)
+        )
     )
     above = plot(
         x,
@@ -182,9 +225,9 @@ def _worst(test: TestResult) -> str:
     if kind is Kind.OTHER:
         return ""
     tiles = "".join(
-        f"<figure>{picture(x, *limits(x), words='')}<figcaption>{_mistake(test, row)}</figcaption>"
-        "</figure>"
-        for x, row in zip(test.inputs, test.worst.tolist(), strict=True)
+        f"<figure>{picture(x, *limits(x), words='')}<figcaption>{_mistake(test, row)}{file}"
+        "</figcaption></figure>"
+        for x, row, file in zip(test.inputs, test.worst.tolist(), _files(test), strict=True)
     )
     rule = (
         "those whose true class was given the least probability"
@@ -195,6 +238,13 @@ def _worst(test: TestResult) -> str:
         f"<figure><figcaption><h3>Worst mistakes</h3><p>Up to {len(test.inputs)} of the test "
         f'inputs: {rule}.</p></figcaption><div class="tiles {kind.value}">{tiles}</div></figure>'
     )
+
+
+def _files(test: TestResult) -> list[str]:
+    """The name of each file, or nothing."""
+    if not test.files:
+        return [""] * len(test.inputs)
+    return [f'<span class="file" title="{safe(name)}">{safe(name)}</span>' for name in test.files]
 
 
 def _mistake(test: TestResult, row: int) -> str:

@@ -1,5 +1,6 @@
 """All that the folder of a run holds, read once."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,6 +52,16 @@ class Fitted:
 
 
 @dataclass(frozen=True)
+class About:
+    """What the run kept of its data; `source` is empty if they came as arrays."""
+
+    source: str
+    num_inputs: int
+    shape: tuple[int, ...]
+    classes: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Record:
     """A run as it stands."""
 
@@ -60,6 +71,7 @@ class Record:
     fitted: Fitted | None
     examples: tuple[Tensor, list[Any]] | None
     test: TestResult | None
+    about: About | None
 
     @property
     def classifies(self) -> bool:
@@ -134,15 +146,36 @@ def read_record(folder: Path) -> Record:
             f"{folder} is not the folder of a run: it has no settings.json; give the folder that "
             "was passed as run=… to an estimator, or as --out to orbitgp fit"
         )
+    asked = read_settings(settings)
     examples, test = folder / "examples.safetensors", folder / "test.safetensors"
     return Record(
         folder=folder,
-        settings=read_settings(settings),
+        settings=asked,
         history=read_history(folder / "log.jsonl"),
         fitted=_read_fitted(folder / "model.safetensors"),
         examples=read_examples(examples) if examples.is_file() else None,
         test=read_test(test) if test.is_file() else None,
+        about=_read_about(folder, asked),
     )
+
+
+def _read_about(folder: Path, settings: dict[str, Any]) -> About | None:
+    """Of settings and command, if they have it."""
+    found: dict[str, Any] = settings.get("data") or {}
+    try:
+        command = json.loads((folder / "command.json").read_bytes())
+        source = Path(str(command["options"]["data"])).name
+    except (OSError, *MALFORMED):
+        source = ""
+    try:
+        return About(
+            source,
+            int(found["num_inputs"]),
+            tuple(int(length) for length in found["shape"]),
+            {str(name): int(count) for name, count in found["classes"].items()},
+        )
+    except MALFORMED:
+        return None
 
 
 def _read_fitted(path: Path) -> Fitted | None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from orbitgp.errors import FileError
 from orbitgp.reports.colophon import colophon
-from orbitgp.reports.course import course
 from orbitgp.reports.gallery import gallery
 from orbitgp.reports.performance import performance
 from orbitgp.reports.record import Record, read_record
 from orbitgp.reports.summary import head, title
+from orbitgp.reports.training import training
 from orbitgp.reports.words import safe
 from orbitgp.sealed import write_atomically
 
@@ -32,7 +32,7 @@ def write_report(run: str | Path, out: str | Path | None = None) -> Path:
 
 def report_html(record: Record) -> str:
     """The whole page."""
-    sections = [head, gallery, course, performance, colophon]
+    sections = [head, gallery, training, performance, colophon]
     body = "\n".join(section(record) for section in sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -14,6 +14,9 @@ from orbitgp.reports.words import (
 )
 from orbitgp.scores import TestResult
 
+MAX_CLASSES = 12
+"""That are named with their counts."""
+
 
 def head(record: Record) -> str:
     """Title, the finding in words, numbers, warnings."""
@@ -21,7 +24,7 @@ def head(record: Record) -> str:
     return (
         f'<header><p class="eyebrow">orbitgp report · {task}</p>'
         f"<h1>{safe(title(record))}</h1>"
-        f'<p class="lead">{_finding(record)}</p>{_figures(record)}</header>'
+        f'<p class="lead">{_finding(record)}</p>{_data(record)}{_figures(record)}</header>'
         f'<section class="prose" aria-label="Summary">{_warnings(record)}{_unfinished(record)}'
         f"{_meaning(record)}</section>"
     )
@@ -39,7 +42,7 @@ def _finding(record: Record) -> str:
         who = "The model" if record.fitted else "So far the model"
         told = "has learned" if record.is_learned else "was told"
         given = (
-            f" It also keeps it under a given symmetry: {record.symmetry}."
+            f" It also assumes a symmetry, which was given and not learned: {record.symmetry}."
             if record.symmetry
             else ""
         )
@@ -54,10 +57,29 @@ def _finding(record: Record) -> str:
         )
     if record.learned:
         return safe(
-            f"{subject.capitalize()} keeps its {label} under this symmetry, which was given and "
-            f"not learned: {record.learned}."
+            f"This model assumes that {subject} keeps its {label} under a symmetry: "
+            f"{record.learned}. Whether that is right has not been tested here: compare its "
+            "evidence with that of a fit without the symmetry."
         )
     return "Nothing has been learned yet."
+
+
+def _data(record: Record) -> str:
+    """The data in one line: their name, number, shape and classes."""
+    about = record.about
+    if about is None:
+        return ""
+    nouns = {Kind.IMAGE: "images", Kind.SERIES: "series", Kind.OTHER: "inputs"}
+    unit = " pixels" if record.kind is Kind.IMAGE else ""
+    shape = " × ".join(str(length) for length in about.shape)
+    parts = [f"{about.num_inputs:,} {nouns[record.kind]} of {shape}{unit}"]
+    if about.source:
+        parts.insert(0, f"Data: {about.source}")
+    if about.classes:
+        counts = [f"{name} ({count:,})" for name, count in about.classes.items()]
+        more = f" and {len(counts) - MAX_CLASSES} more" if len(counts) > MAX_CLASSES else ""
+        parts.append(f"{len(counts)} classes: {', '.join(counts[:MAX_CLASSES])}{more}")
+    return f'<p class="data">{safe(" · ".join(parts))}</p>'
 
 
 def _figures(record: Record) -> str:
@@ -105,7 +127,7 @@ def _unfinished(record: Record) -> str:
         return ""
     return (
         '<aside class="callout"><h2>This run is not finished</h2><p>The folder has no model yet, '
-        "so this is its course so far. The same call of <code>fit</code>, or "
+        "so this is its state so far. The same call of <code>fit</code>, or "
         "<code>orbitgp resume</code>, goes on where it stands.</p></aside>"
     )
 
