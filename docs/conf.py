@@ -14,7 +14,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -30,7 +29,7 @@ nitpicky = True
 templates_path = ["_templates"]
 default_role = "literal"  # docstrings have code in single backticks
 
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -49,7 +48,8 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "orbitgp"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",

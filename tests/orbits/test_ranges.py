@@ -7,9 +7,13 @@ from torch.distributions import Exponential, HalfNormal
 from orbitgp import (
     Affine,
     InputError,
+    Intensity,
+    LocalDeformation,
+    Mirror,
     PermutationGroup,
     Rotation,
     UniformRange,
+    compose,
     coordinate_swap,
 )
 from tests.conftest import assert_close, assert_mean
@@ -127,3 +131,15 @@ def test_words():
 def test_bad_ranges_say_what_to_do(arguments, message):
     with pytest.raises(InputError, match=message):
         UniformRange(**arguments)
+
+
+def test_what_is_not_identified_is_named():
+    affine, light = Affine(-0.1, 0.1), Intensity(-0.1, 0.1)
+    affine.ranges.identified[2] = False
+    light.ranges.identified[1] = False
+    both = compose(affine, LocalDeformation(0.02), light, Affine(-0.1, 0.1))
+    both.orbits[3].ranges.identified[0] = False
+    assert affine.unidentified() == ["y-scale (×)"]
+    assert light.describe() == "contrast ×0.90 … ×1.11, brightness −0.10 … +0.10 (not identified)"
+    assert both.unidentified() == ["y-scale (×)", "brightness", "rotation (°), part 4"]
+    assert Mirror().unidentified() == []

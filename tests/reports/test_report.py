@@ -39,12 +39,21 @@ def fitted(folder, kind, orbit, X, y, **given):
     return model.fit(X, y)
 
 
+def identify(model, which, folder):
+    """As if the data had told these ranges, and no others."""
+    for part in model.orbit_.modules():
+        if isinstance(part, orbitgp.UniformRange):
+            part.identified[:] = which
+    orbitgp.save(model, folder / "model.safetensors")
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A run of each sort, tested where the name says so."""
     home = tmp_path_factory.mktemp("runs")
     images, labels = bars(70)
     model = fitted(home / "a<b>", InvariantGPClassifier, "affine", images[:30], labels[:30])
+    identify(model, True, home / "a<b>")
     files = [f"<{place}>.png" for place in range(40)]
     test = evaluate(model, images[30:], labels[30:], files=files)
     write_test(test, home / "a<b>/test.safetensors")
@@ -58,8 +67,13 @@ def runs(tmp_path_factory):
     fitted(home / "given", InvariantGPClassifier, loud, series, np.arange(20) % 2)
     turned = InvariantGPClassifier(orbitgp.Rotation.full(), settings=QUICK, random_state=0)
     turned.set_params(run=home / "told").fit(images[:20], labels[:20])
+    unsure = fitted(home / "unsure", InvariantGPClassifier, "affine", images[:20], labels[:20])
+    shutil.copytree(home / "unsure", home / "unknown")
+    identify(unsure, torch.tensor([1, 0, 0, 1, 1, 1], dtype=torch.bool), home / "unsure")
+    identify(unsure, False, home / "unknown")
     both = orbitgp.compose(orbitgp.Mirror(), orbitgp.Rotation(-0.2, 0.2))
-    fitted(home / "both", InvariantGPClassifier, both, images[:20], labels[:20])
+    model = fitted(home / "both", InvariantGPClassifier, both, images[:20], labels[:20])
+    identify(model, True, home / "both")
     return home
 
 
@@ -163,10 +177,7 @@ def test_ranges_that_were_given_are_not_called_learned(runs, tmp_path):
 
 def test_symmetries_beside_ranges_are_told(runs, tmp_path):
     _, parsed = page(runs / "both", tmp_path)
-    assert (
-        "counter-clockwise. It also assumes a symmetry, which was given and not learned: mirror"
-        in parsed.text
-    )
+    assert "counter-clockwise. It assumes a symmetry, which was given: mirror" in parsed.text
 
 
 def test_an_unfinished_run_is_reported_so_far(runs, tmp_path):
@@ -245,3 +256,13 @@ def test_what_is_no_run_is_refused(runs, tmp_path):
     (tmp_path / "run/test.safetensors").write_bytes(b"damaged")
     with pytest.raises(FileError, match="is not a file that orbitgp wrote"):
         write_report(tmp_path / "run")
+
+
+def test_ranges_that_are_not_identified_are_told_apart(runs, tmp_path):
+    _, parsed = page(runs / "unsure", tmp_path)
+    assert "when it is turned by up to" in parsed.text
+    assert "times its width" not in parsed.text
+    words = "Not identified, since each is worth less than 2 nats of evidence: x-scale and y-scale."
+    assert words in parsed.text
+    _, parsed = page(runs / "unknown", tmp_path)
+    assert "The data do not say how far an image may be changed" in parsed.text

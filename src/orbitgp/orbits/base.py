@@ -95,6 +95,13 @@ class Orbit(nn.Module, ABC):
         """The ends of each range by its name, in the unit that the name gives; {} without any."""
         return {}
 
+    def unidentified(self) -> list[str]:
+        """The names of learned ranges whose width means nothing, since the evidence ignores it."""
+        ranges = getattr(self, "ranges", None)
+        told = ranges.identified.tolist() if isinstance(ranges, UniformRange) else []
+        known = zip(self.learned_ranges(), told, strict=False)
+        return [name for name, identified in known if not identified]
+
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
     ) -> Float[Tensor, "N S K"]:

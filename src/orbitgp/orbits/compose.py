@@ -121,6 +121,16 @@ class Composition(Orbit):
         """Those of all parts."""
         return _all_ranges(_parts(self))
 
+    def unidentified(self) -> list[str]:
+        """Those of all parts."""
+        names = iter(self.learned_ranges())
+        return [
+            name
+            for part in _parts(self)
+            for own, name in zip(part.learned_ranges(), names, strict=False)
+            if own in part.unidentified()
+        ]
+
 
 class FiniteComposition(FiniteOrbit):
     """Every point of one finite orbit moved to every point of the next: P = P₁ P₂ …"""

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.ranges import Ends, Flags, UniformRange
+from orbitgp.orbits.ranges import Ends, Flags, UniformRange, known
 
 
 class Intensity(Orbit):
@@ -62,8 +62,10 @@ class Intensity(Orbit):
     def describe(self) -> str:
         """In words."""
         (contrast, brightness) = self.learned_ranges().values()
-        words = f"contrast ×{contrast[0]:.2f} … ×{contrast[1]:.2f}, "
-        return (words + f"brightness {brightness[0]:+.2f} … {brightness[1]:+.2f}").replace("-", "−")
+        of_contrast, of_brightness = (known(told) for told in self.ranges.identified.tolist())
+        words = f"contrast ×{contrast[0]:.2f} … ×{contrast[1]:.2f}{of_contrast}, "
+        words += f"brightness {brightness[0]:+.2f} … {brightness[1]:+.2f}{of_brightness}"
+        return words.replace("-", "−")
 
     def learned_ranges(self) -> dict[str, tuple[float, float]]:
         """Factors, and parts of the largest value."""

@@ -110,6 +110,12 @@ class Record:
         return {} if best is None else {name: (a, b) for name, (a, b) in best.ranges.items()}
 
     @property
+    def unidentified(self) -> list[str]:
+        """The names of ranges that the evidence hardly depends on."""
+        orbit = self.fitted and self.fitted.orbit
+        return [] if orbit is None else orbit.unidentified()
+
+    @property
     def symmetry(self) -> str:
         """The parts of a composed orbit that have no range, in words."""
         orbit = self.fitted and self.fitted.orbit

@@ -1,10 +1,13 @@
 """The head of a report: what was learned, in words and a few numbers."""
 
+from collections.abc import Sequence
+
 from orbitgp.orbits.base import Identity
 from orbitgp.reports.pictures import Kind
 from orbitgp.reports.record import Fitted, Record
 from orbitgp.reports.words import (
     duration,
+    listed,
     number,
     percent,
     phrases,
@@ -38,17 +41,27 @@ def title(record: Record) -> str:
 def _finding(record: Record) -> str:
     subject = ("a " if record.kind is Kind.SERIES else "an ") + record.kind.value
     label = "class" if record.classifies else "value"
-    if record.ranges:
+    given = (
+        f" It assumes a symmetry, which was given: {record.symmetry}." if record.symmetry else ""
+    )
+    unknown = record.unidentified
+    known = {name: ends for name, ends in record.ranges.items() if name not in unknown}
+    if known:
         who = "The model" if record.fitted else "So far the model"
         told = "has learned" if record.is_learned else "was told"
-        given = (
-            f" It also assumes a symmetry, which was given and not learned: {record.symmetry}."
-            if record.symmetry
+        rest = (
+            f" Not identified, since each is worth less than 2 nats of evidence: {_names(unknown)}."
+            if unknown
             else ""
         )
         return safe(
-            f"{who} {told} that {subject} keeps its {label} when it is {phrases(record.ranges)}."
-            f"{given}"
+            f"{who} {told} that {subject} keeps its {label} when it is {phrases(known)}."
+            f"{given}{rest}"
+        )
+    if record.ranges:
+        return safe(
+            f"The data do not say how far {subject} may be changed: each range is worth less than "
+            f"2 nats of evidence ({_names(unknown)}).{given}"
         )
     if record.learned == Identity().describe():
         return (
@@ -62,6 +75,11 @@ def _finding(record: Record) -> str:
             "evidence with that of a fit without the symmetry."
         )
     return "Nothing has been learned yet."
+
+
+def _names(ranges: Sequence[str]) -> str:
+    """Without their units."""
+    return listed([name.split(" (")[0] for name in ranges])
 
 
 def _data(record: Record) -> str:
