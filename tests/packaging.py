@@ -12,6 +12,8 @@ from pathlib import Path
 
 TORCH = "torch==2.13.0"  # the build for processors, as in the Makefile
 
+PYTHON = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
+
 FIT = """
 import numpy as np
 from sklearn.datasets import load_digits
@@ -76,7 +78,7 @@ def main() -> None:
     for extra in sys.argv[2:] or USES:
         with tempfile.TemporaryDirectory() as folder:
             venv.create(Path(folder) / "env", with_pip=True)
-            python = str(next((Path(folder) / "env").glob("*/python*")))
+            python = str(Path(folder) / "env" / PYTHON)
             required = f"{wheel}[{extra}]" if extra else str(wheel)
             command = [python, "-m", "pip", "install", "--quiet", "--no-compile", TORCH, required]
             subprocess.run(command, check=True)
