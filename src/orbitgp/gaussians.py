@@ -17,7 +17,7 @@ TILE = (512, 1024)
 """Rows and columns of covariances that `sums_of_rounded` computes at a time."""
 
 ROWS, COLUMNS = 1024, 256
-"""The same of `average_gaussians`: points of the left side, averages of the right side."""
+"""The same of `average_gaussians_with`: points of the left side, averages of the right side."""
 
 
 class _ScaledGaussian(torch.autograd.Function):
@@ -189,26 +189,20 @@ def _half_norms(points: Float[Tensor, "*N D"], scale: float) -> Float[Tensor, "*
     return torch.linalg.vector_norm(points, dim=-1).square_().mul_(0.5 * scale)
 
 
-def average_gaussians(
-    x: Float[Tensor, "N S D"], z: Float[Tensor, "M J D"], w: Tensor
-) -> Float[Tensor, "N M"]:
-    """mean_sj exp(−½ |w ∘ (x_ns − z_mj)|²) in float64, without gradients.
-
-    With rows (wx, −½|wx|², 1) and (wz, 1, −½|wz|²) one product gives all exponents.
-    """
-    return average_gaussians_with(z, w)(x)
-
-
 def average_gaussians_with(
     z: Float[Tensor, "M J D"], w: Tensor
 ) -> Callable[[Float[Tensor, "N S D"]], Float[Tensor, "N M"]]:
-    """`average_gaussians` as a function of x; what depends on z alone is computed once."""
+    """mean_sj exp(−½ |w ∘ (x_ns − z_mj)|²) in float64 as a function of x, without gradients.
+
+    What depends on z alone is computed once. With rows (wx, −½|wx|², 1) and (wz, 1, −½|wz|²) one
+    product gives all exponents.
+    """
     # distances do not change under a shift, rounding does: keep the numbers near 0
     centre = z.mean((0, 1))
-    right = _augmented(z, centre, w, right=True)
+    right = _right(*_scaled(z, centre, w))
 
     def with_z(x: Float[Tensor, "N S D"]) -> Float[Tensor, "N M"]:
-        left = _augmented(x, centre, w)
+        left = _left(*_scaled(x, centre, w))
         result = x.new_empty(len(x), right.shape[1], dtype=torch.float64)
         for rows in slices(len(x), max(1, ROWS // x.shape[1])):
             result[rows] = _average_rows(left[:, rows], right)
@@ -219,7 +213,8 @@ def average_gaussians_with(
 
 def average_gaussians_among(x: Float[Tensor, "N S D"], w: Tensor) -> Float[Tensor, "N N"]:
     """The same of averages among themselves: half of the products."""
-    left, right = _augmented_both(x, w)
+    scaled = _scaled(x, x.mean((0, 1)), w)
+    left, right = _left(*scaled), _right(*scaled)
     result = x.new_zeros(len(x), len(x), dtype=torch.float64)
     for rows in slices(len(x), max(1, ROWS // x.shape[1])):
         result[rows, : rows.stop] = _average_rows(left[:, rows], right[:, : rows.stop])
@@ -229,20 +224,22 @@ def average_gaussians_among(x: Float[Tensor, "N S D"], w: Tensor) -> Float[Tenso
     return result
 
 
-def _augmented(
-    points: Float[Tensor, "N S D"], centre: Float[Tensor, "D"], w: Tensor, *, right: bool = False
-) -> Float[Tensor, "S N D2"]:
-    """(wx, −½|wx|², 1), or on the right (wx, 1, −½|wx|²): their products are the exponents."""
+def _scaled(
+    points: Float[Tensor, "N S D"], centre: Float[Tensor, "D"], w: Tensor
+) -> tuple[Float[Tensor, "S N D"], Float[Tensor, "S N 1"]]:
+    """w ∘ (x − centre) and half of its squared length."""
     scaled = ((points - centre) * w).transpose(0, 1)
-    norms = _half_norms(scaled, 1.0).unsqueeze(2)
-    ones = torch.ones_like(norms)
-    return torch.cat([scaled, ones, -norms] if right else [scaled, -norms, ones], 2)
+    return scaled, _half_norms(scaled, 1.0).unsqueeze(2)
 
 
-def _augmented_both(x: Float[Tensor, "N S D"], w: Tensor) -> tuple[Tensor, Tensor]:
-    """The same points on both sides."""
-    centre = x.mean((0, 1))
-    return _augmented(x, centre, w), _augmented(x, centre, w, right=True)
+def _left(scaled: Tensor, norms: Tensor) -> Float[Tensor, "S N D2"]:
+    """(wx, −½|wx|², 1), whose product with what `_right` makes is the exponent."""
+    return torch.cat([scaled, -norms, torch.ones_like(norms)], 2)
+
+
+def _right(scaled: Tensor, norms: Tensor) -> Float[Tensor, "J M D2"]:
+    """(wz, 1, −½|wz|²)."""
+    return torch.cat([scaled, torch.ones_like(norms), -norms], 2)
 
 
 def _average_rows(
@@ -272,7 +269,8 @@ def average_gaussian_gradients(
     a column of ones beside wx makes the sums, and ∂/∂log w = Σ wx ∘ ∂/∂(wx).
     """
     (num_inputs, num_samples, size), options = x.shape, {"dtype": x.dtype, "device": x.device}
-    left, right = (part.transpose(0, 1).contiguous() for part in _augmented_both(x, w))
+    scaled = _scaled(x, x.mean((0, 1)), w)
+    left, right = (side(*scaled).transpose(0, 1).contiguous() for side in (_left, _right))
     points = torch.cat([left[..., :size], torch.ones(num_inputs, num_samples, 1, **options)], 2)
     weights, pulls = (upstream / num_samples**2).to(x), torch.zeros_like(points)
     block = max(1, ROWS // num_samples)

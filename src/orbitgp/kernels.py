@@ -4,6 +4,7 @@ Everything else in the library sees dense tensors only.
 """
 
 import copy
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -23,7 +24,6 @@ from torch.func import functional_call
 from orbitgp.errors import InputError
 from orbitgp.gaussians import (
     average_gaussian_gradients,
-    average_gaussians,
     average_gaussians_among,
     average_gaussians_with,
     gaussian_among,
@@ -60,32 +60,36 @@ def covariance_among(
     return covariance(kernel, points, points)
 
 
-@torch.no_grad()
 def average_covariances(
     kernel: Kernel, left: Float[Tensor, "N S D"], right: Float[Tensor, "M J D"]
 ) -> Float[Tensor, "N M"]:
     """mean_st k_g(x_ns, z_mt), in float64: covariances of averages of g, for any kernel."""
-    if _is_plain(kernel):
-        inverse, variance = kernel.constants(left)
-        return average_gaussians(left, right, inverse).mul_(variance)
+    return average_covariances_with(kernel, right)(left)
+
+
+@torch.no_grad()
+def average_covariances_with(
+    kernel: Kernel, right: Float[Tensor, "M J D"]
+) -> Callable[[Float[Tensor, "N S D"]], Float[Tensor, "N M"]]:
+    """`average_covariances` as a function of the left; what depends on the right is done once."""
+    if not _is_plain(kernel):
+        return functools.partial(_average_by_blocks, kernel, right)
+    inverse, variance = kernel.constants(right)
+    gaussians = average_gaussians_with(right, inverse)
+    return torch.no_grad()(lambda left: gaussians(left).mul_(variance))
+
+
+@torch.no_grad()
+def _average_by_blocks(
+    kernel: Kernel, right: Float[Tensor, "M J D"], left: Float[Tensor, "N S D"]
+) -> Float[Tensor, "N M"]:
+    """The same by GPyTorch's own evaluation, some rows at a time."""
     sums = left.new_zeros(len(left), len(right), dtype=torch.float64)
     for rows in slices(len(left), max(1, BLOCK // left.shape[1])):
         for points in right.unbind(1):
             found = covariance(kernel, left[rows].flatten(0, 1), points)
             sums[rows] += found.double().unflatten(0, (-1, left.shape[1])).sum(1)
     return sums.div_(left.shape[1] * right.shape[1])
-
-
-def average_covariances_with(
-    kernel: Kernel, right: Float[Tensor, "M J D"]
-) -> Callable[[Float[Tensor, "N S D"]], Float[Tensor, "N M"]]:
-    """`average_covariances` as a function of the left; what depends on the right is done once."""
-    if not _is_plain(kernel):
-        return lambda left: average_covariances(kernel, left, right)
-    with torch.no_grad():
-        inverse, variance = kernel.constants(right)
-        gaussians = average_gaussians_with(right, inverse)
-    return lambda left: gaussians(left).mul_(variance)
 
 
 @torch.no_grad()

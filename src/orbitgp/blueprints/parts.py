@@ -60,12 +60,13 @@ def kernel_config(kernel: Kernel) -> Config:
     if type(kernel) not in (RBF, RBFKernel, MaternKernel):
         return GIVEN
     usual = str(kernel.raw_lengthscale_constraint) == str(RBFKernel().raw_lengthscale_constraint)
-    options: dict[type, Config] = {
-        RBF: {"coarse": getattr(kernel, "coarse", False)},
-        MaternKernel: {"nu": getattr(kernel, "nu", None)},
-    }
-    config = {"kind": type(kernel).__name__, **options.get(type(kernel), {})}
-    return config if usual else GIVEN
+    if not usual:
+        return GIVEN
+    if isinstance(kernel, MaternKernel):
+        return {"kind": "MaternKernel", "nu": kernel.nu}
+    if isinstance(kernel, RBF):
+        return {"kind": "RBF", "coarse": kernel.coarse}
+    return {"kind": "RBFKernel"}
 
 
 def kernel_from(config: Config, tensors: Tensors) -> Kernel:

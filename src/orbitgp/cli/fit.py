@@ -31,7 +31,7 @@ SETTINGS = {
     "max_steps": "steps of L-BFGS, at most",
     "scan_size": "inputs that widths of ranges are first scanned on",
     "scan_draws": "orbit draws of an input in the scan",
-    "climb_size": "inputs that hyperparameters are learned on; twice as many at the end",
+    "climb_size": "inputs that hyperparameters are learned on",
     "climb_draws": "orbit draws of an input in learning",
     "search_size": "inputs that the width of the ranges is searched on",
     "calibration_size": "inputs that class probabilities are calibrated on",

@@ -56,11 +56,7 @@ def write_fitted(estimator: Any, path: Path) -> None:
 def read_fitted(estimator: Any, data: bytes, path: Path) -> None:
     """Give an estimator all that another one of its kind had learned, from the bytes of a file."""
     _, tensors, config = unseal(data, path, type(estimator).__name__)
-    parts = {
-        "feature_map": estimator.feature_map,
-        "orbit": estimator.orbit,
-        "kernel": estimator.kernel,
-    }
+    parts = {name: getattr(estimator, name) for name in ("orbit", *OWN)}
     given = {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
     fill_estimator(estimator, tensors, config, given)
 
