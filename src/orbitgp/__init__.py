@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from orbitgp.errors import FileError, InputError, NumericalError, OrbitGPError
     from orbitgp.estimators.classifier import InvariantGPClassifier
     from orbitgp.estimators.regressor import InvariantGPRegressor
+    from orbitgp.evidence.ablate import ablate
+    from orbitgp.evidence.ablation import Ablation
+    from orbitgp.evidence.compare import compare
+    from orbitgp.evidence.comparison import Comparison
     from orbitgp.exact_model import ExactInvariantGP
     from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
@@ -47,8 +51,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "RBF",
+    "Ablation",
     "Affine",
     "Callback",
+    "Comparison",
     "CyclicShifts",
     "Elbo",
     "ExactInvariantGP",
@@ -92,6 +98,8 @@ __all__ = [
     "TensorBoardLog",
     "TrainingSettings",
     "UniformRange",
+    "ablate",
+    "compare",
     "compose",
     "coordinate_swap",
     "elbo",
@@ -113,6 +121,10 @@ _HOMES = {
     "errors": ("FileError", "InputError", "NumericalError", "OrbitGPError"),
     "estimators.classifier": ("InvariantGPClassifier",),
     "estimators.regressor": ("InvariantGPRegressor",),
+    "evidence.ablate": ("ablate",),
+    "evidence.ablation": ("Ablation",),
+    "evidence.compare": ("compare",),
+    "evidence.comparison": ("Comparison",),
     "exact_model": ("ExactInvariantGP",),
     "features": ("OrientedEnergy",),
     "files": ("load", "save"),

@@ -1,5 +1,6 @@
 """All commands."""
 
+from orbitgp.cli.compare import COMPARE
 from orbitgp.cli.completion import completion
 from orbitgp.cli.data import CHECK_DATA
 from orbitgp.cli.describe import DESCRIBE
@@ -9,5 +10,5 @@ from orbitgp.cli.predict import PREDICT
 from orbitgp.cli.report import REPORT
 from orbitgp.cli.resume import RESUME
 
-OTHERS = (FIT, RESUME, EVALUATE, PREDICT, DESCRIBE, REPORT, CHECK_DATA)
+OTHERS = (FIT, RESUME, COMPARE, EVALUATE, PREDICT, DESCRIBE, REPORT, CHECK_DATA)
 COMMANDS = (*OTHERS, completion(OTHERS))

@@ -37,16 +37,18 @@ SETTINGS = {
     "calibration_size": "inputs that class probabilities are calibrated on",
 }
 
+TASK = Argument(
+    "--task",
+    "auto decides by the labels",
+    choices=("auto", "classification", "regression"),
+    default="auto",
+)
+
 ARGUMENTS = (
     *DATA,
     Argument("--out", "folder of the run", required=True, path=True),
     Argument("--orbit", "changes to learn from", choices=ORBITS, default="none"),
-    Argument(
-        "--task",
-        "auto decides by the labels",
-        choices=("auto", "classification", "regression"),
-        default="auto",
-    ),
+    TASK,
     Argument(
         "--features",
         "what the kernel compares: values as they are, or edges of images, which is slower and "
@@ -137,11 +139,7 @@ def fitted(
     from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
     from orbitgp.features import OrientedEnergy
 
-    if options.features == "oriented" and data.x.ndim not in (3, 4):
-        raise InputError(
-            f"--features oriented is for images; the inputs of {options.data} have shape "
-            f"{list(data.x.shape[1:])}"
-        )
+    check_features(options.features, options.data, data)
     classify = decision.task == "classification"
     if options.likelihood != "auto" and not classify:
         raise InputError(
@@ -165,6 +163,15 @@ def fitted(
     with bad_input():
         estimator.fit(data.x, data.y)
     return estimator
+
+
+def check_features(features: str, source: str, data: "LabelledData") -> None:
+    """Edges are those of images."""
+    if features == "oriented" and data.x.ndim not in (3, 4):
+        raise InputError(
+            f"--features oriented is for images; the inputs of {source} have shape "
+            f"{list(data.x.shape[1:])}"
+        )
 
 
 def tested(estimator: Any, source: str, data: "LabelledData", run: Path) -> ScoresPart | None:

@@ -17,12 +17,24 @@ def parse(commands: Sequence[Command], given: Sequence[str]) -> tuple[Command, d
     parser = _new_parser(prog="orbitgp")
     _add_commands(parser, commands)
     try:
-        parsed = parser.parse_args(list(given)).as_dict()
+        parsed = parser.parse_args([_underscored(word) for word in given]).as_dict()
     except ArgumentError as error:
         message = _as_typed(str(error), commands)
         raise InputError(f"{message}; see {_where_help_is(commands, given)}") from None
     command = next(command for command in commands if command.name == parsed["command"])
     return command, parsed[command.name]
+
+
+def _underscored(word: str) -> str:
+    """--image-size is --image_size; the value behind = stays as it is."""
+    name, equals, value = word.partition("=")
+    return (
+        name.replace("-", "_").replace("__", "--", 1) + equals + value if _is_option(word) else word
+    )
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("--") and len(word) > 2
 
 
 def _as_typed(message: str, commands: Sequence[Command]) -> str:

@@ -141,3 +141,29 @@ class CheckDataRecord(TypedDict):
     task: Task
     task_reason: str
     classes: dict[str, int] | None
+
+
+class CandidatePart(TypedDict):
+    """One candidate; evidence and differences in nats, those of parts of the data by their size."""
+
+    name: str
+    evidence: float | None
+    evidence_error: float | None
+    kind: Literal["exact", "bound"]
+    difference: float | None
+    difference_error: float | None
+    difference_by_size: dict[str, float | None]
+    learned: str
+    ranges: Ranges
+    seconds: float
+
+
+class CompareRecord(TypedDict):
+    """compare; the best candidate first. With --trial_index there is one candidate only."""
+
+    schema: Literal["orbitgp.compare/1"]
+    run: str
+    task: Task
+    num_data: int
+    candidates: list[CandidatePart]
+    warnings: list[str]

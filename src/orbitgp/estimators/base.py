@@ -244,6 +244,11 @@ class InvariantGPEstimator(BaseEstimator):
         self.prediction_noise_: Tensor | None = outcome.noise
         self._prepare()
 
+    @property
+    def log_target_scale(self) -> float:
+        """Σ log of the units of the targets, by which log p(y) of one input differs: 0 nats."""
+        return 0.0
+
     def _check_parameters(self) -> None:
         """Refuse what no run could use before any work is done."""
         count, shape = self.num_inducing, self.image_shape

@@ -222,6 +222,11 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             X, y, Whole(stream, found.num_data, found.largest or 1.0, self._class_numbers)
         )
 
+    def training_data(self, X: Any, y: Any) -> tuple[Tensor, Tensor, Task]:
+        """Inputs and numbers of classes as the fitted model has them, and how they are modelled."""
+        X, y = self._validated(X, y)
+        return self._inputs(X), self._class_numbers(y), self._task(len(self.classes_), None)
+
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
         with explained():
@@ -266,8 +271,8 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         unknown = self.classes_[places] != labels
         if unknown.any():
             raise InputError(
-                f"the label {labels[unknown][0]!r} was not there in the first pass; a stream must "
-                "give the same examples in every pass"
+                f"the label {labels[unknown][0]!r} was not there in the first pass, or in the data "
+                "that were fitted; give the same examples every time"
             )
         return torch.from_numpy(places)
 

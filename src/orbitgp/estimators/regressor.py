@@ -191,9 +191,18 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         self.flat_target_ = np.ndim(y) == 1
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        task = Task(Gaussian(noise=0.1), math.inf, whole is None)
-        self._fit(X, targets, self._standard(y), task, whole)
+        self._fit(X, targets, self._standard(y), _task(whole is None), whole)
         return self
+
+    def training_data(self, X: Any, y: Any) -> tuple[Tensor, Tensor, Task]:
+        """Inputs and targets as the fitted model has them, and how they are modelled."""
+        X, y = self._validated(X, y)
+        return self._inputs(X), self._standard(y), _task(in_memory=True)
+
+    @property
+    def log_target_scale(self) -> float:
+        """Σ log of the units of the targets: p(y) dy = p(t) dt for t = (y − mean) / scale."""
+        return float(np.log(self.target_scale_).sum())
 
     def _standard(self, y: np.ndarray) -> Tensor:
         """Targets with mean 0 and deviation 1."""
@@ -202,8 +211,7 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
 
     def _take(self, outcome: Outcome) -> None:
         super()._take(outcome)
-        # p(y) dy = p(t) dt for t = (y − mean) / scale
-        shift = self.num_data_ * float(np.log(self.target_scale_).sum())
+        shift = self.num_data_ * self.log_target_scale
         self.evidence_ -= shift
         self.evidence_curve_ = [replace(e, elbo=e.elbo - shift) for e in outcome.curve]
 
@@ -233,3 +241,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
             variance = (prediction.variance + likelihood.noise).numpy()
         deviation = np.sqrt(variance) * self.target_scale_
         return mean, deviation[:, 0] if self.flat_target_ else deviation
+
+
+def _task(in_memory: bool) -> Task:
+    """A Gaussian of targets with deviation 1, as little noise as the evidence wants."""
+    return Task(Gaussian(noise=0.1), math.inf, in_memory)

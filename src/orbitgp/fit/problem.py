@@ -16,7 +16,7 @@ from orbitgp.orbit_model import OrbitModel
 NUM_LEFT_OUT = 2000
 """Data that a bound leaves out in turn."""
 
-NUM_DRAW_SETS = 5
+NUM_DRAW_SETS = 8
 """Sets of orbit draws: the first serves the fit, the others tell its standard error."""
 
 

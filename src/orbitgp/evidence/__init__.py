@@ -1,0 +1,1 @@
+"""Questions that the evidence answers: which transformations, how far, and how sure."""

@@ -1,0 +1,121 @@
+"""What a transformation is worth, and how far it may go."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from orbitgp import (
+    Ablation,
+    InputError,
+    InvariantGPRegressor,
+    Mirror,
+    Rotation,
+    SignFlips,
+    ablate,
+    compose,
+)
+from orbitgp.evidence.ablate import interval_around
+from orbitgp.evidence.ablation import Worth
+from orbitgp.evidence.ranges import groups, learned_parameters
+from tests.conftest import QUICK
+from tests.evidence.problems import rotated_points, rotation
+
+
+@pytest.fixture(scope="module")
+def problem():
+    x, y = rotated_points(80, 0.6, seed=1)
+    return InvariantGPRegressor(rotation(), random_state=0).fit(x, y), x, y
+
+
+@pytest.fixture(scope="module")
+def found(problem):
+    return ablate(*problem)
+
+
+def test_the_true_width_is_inside(problem, found):
+    worth = found["angle"]
+    low, high = worth.interval
+    assert low < 0.6 < high
+    assert low < worth.ends[1] < high
+    assert worth.identified
+    assert worth.removed > worth.halved > 0
+    assert worth.doubled > 0
+    assert str(found) == str(worth)
+    assert str(worth).startswith("angle ±0.")
+
+
+def test_a_range_that_is_switched_off_is_searched_too(problem):
+    """0 is inside, and widths that the data allow, however far away they are."""
+    model, x, y = copy.deepcopy(problem[0]), *problem[1:]
+    model.model_.orbit.ranges.assign_widths(torch.full((1, 1), 1e-6))
+    worth = ablate(model, x, y)["angle"]
+    assert worth.interval[0] == pytest.approx(0, abs=1e-5)
+    assert 0.6 < worth.interval[1] < 1.5
+
+
+def test_asking_changes_nothing(problem, found):
+    model, x, y = problem
+    before = model.orbit_.learned_ranges(), model.predict(x)
+    again = ablate(model, x, y)
+    assert again.records() == found.records()
+    assert model.orbit_.learned_ranges() == before[0]
+    np.testing.assert_array_equal(model.predict(x), before[1])
+
+
+def test_frame_and_records(found):
+    json.dumps(found.records())
+    row = found.frame().loc["angle"]
+    assert (row["interval_low"], row["interval_high"]) == found["angle"].interval
+    with pytest.raises(InputError, match="no transformation is called 'shear'; there are angle"):
+        found["shear"]
+
+
+def test_groups_are_taken_away_one_by_one():
+    x = np.random.default_rng(0).uniform(-2, 2, (40, 2))
+    y = np.cos(x[:, 0]) * x[:, 1]
+    orbit = compose(SignFlips(0), SignFlips(1))
+    model = InvariantGPRegressor(orbit, settings=QUICK, random_state=0).fit(x, y)
+    worths = {worth.name: worth for worth in ablate(model, x, y).worths}
+    right, wrong = worths["sign of coordinate 0"], worths["sign of coordinate 1"]
+    assert right.removed_error == wrong.removed_error == 0
+    assert wrong.removed < -10
+    assert str(wrong) == f"sign of coordinate 1: {-wrong.removed:.0f} nats more without it"
+    alone = InvariantGPRegressor(SignFlips(0), settings=QUICK, random_state=0).fit(x, y)
+    lost = ablate(alone, x, y)["sign of coordinate 0"].removed
+    none = InvariantGPRegressor("none", settings=QUICK, random_state=0).fit(x, y)
+    assert lost == pytest.approx(alone.evidence_ - none.evidence_, rel=0.1)
+
+
+def test_words_and_places():
+    orbit = compose(Rotation(-0.1, 0.2), Mirror())
+    assert [(part.name, part.places) for part in learned_parameters(orbit)] == [
+        ("rotation (°)", (0, 1))
+    ]
+    assert [name for name, _ in groups(orbit)] == [Mirror().describe()]
+    turn = Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
+    assert str(turn) == "rotation ±12° (9° to 15°), worth 412 ± 9 nats"
+    scale = Worth("x-scale (×)", (0.9, 1.1), (1.05, 1.2), 30.0, 1.0)
+    assert str(scale) == "x-scale ×0.90 … ×1.10 (×1.05 to ×1.20), worth 30 ± 1 nats"
+    assert str(Worth("shear", (-0.1, 0.1), (0.0, 1.0), 1.5, 1.0)) == "shear: not identified"
+    assert str(Ablation([], 10)) == "no invariance"
+
+
+def test_intervals_of_known_curves():
+    """A parabola in the log width; one that 0 is inside of; and one that ends at the limit."""
+
+    def parabola(width):
+        return -2.0 * ((width - 1.0) / 0.5) ** 2
+
+    low, high = interval_around(parabola, 1.1, parabola(1.1), lowest=-50.0, upper=5.0)
+    assert (low, high) == (pytest.approx(0.5, abs=0.02), pytest.approx(1.5, abs=0.02))
+    low, high = interval_around(parabola, 1.0, 0.0, lowest=-1.0, upper=1.2)
+    assert (low, high) == (-math.inf, 1.2)
+
+
+def test_only_fitted_estimators_are_asked(problem):
+    with pytest.raises(InputError, match="call fit first"):
+        ablate(InvariantGPRegressor(), *problem[1:])
