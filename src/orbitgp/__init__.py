@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from orbitgp.estimators.regressor import InvariantGPRegressor
     from orbitgp.evidence.ablate import ablate
     from orbitgp.evidence.ablation import Ablation
+    from orbitgp.evidence.certificate import Certificate, certificate
+    from orbitgp.evidence.check_orbit import OrbitCheck, check_orbit
     from orbitgp.evidence.compare import compare
     from orbitgp.evidence.comparison import Comparison
+    from orbitgp.evidence.discover import discover
+    from orbitgp.evidence.discovery import Discovery
+    from orbitgp.evidence.transformations import Transformation
     from orbitgp.exact_model import ExactInvariantGP
     from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
@@ -54,8 +59,10 @@ __all__ = [
     "Ablation",
     "Affine",
     "Callback",
+    "Certificate",
     "Comparison",
     "CyclicShifts",
+    "Discovery",
     "Elbo",
     "ExactInvariantGP",
     "FileError",
@@ -81,6 +88,7 @@ __all__ = [
     "NumericalError",
     "OneHotGaussian",
     "Orbit",
+    "OrbitCheck",
     "OrbitGPError",
     "OrbitSample",
     "OrientedEnergy",
@@ -97,11 +105,15 @@ __all__ = [
     "SufficientStatistics",
     "TensorBoardLog",
     "TrainingSettings",
+    "Transformation",
     "UniformRange",
     "ablate",
+    "certificate",
+    "check_orbit",
     "compare",
     "compose",
     "coordinate_swap",
+    "discover",
     "elbo",
     "elbo_from_statistics",
     "greedy_points",
@@ -123,8 +135,13 @@ _HOMES = {
     "estimators.regressor": ("InvariantGPRegressor",),
     "evidence.ablate": ("ablate",),
     "evidence.ablation": ("Ablation",),
+    "evidence.certificate": ("Certificate", "certificate"),
+    "evidence.check_orbit": ("OrbitCheck", "check_orbit"),
     "evidence.compare": ("compare",),
     "evidence.comparison": ("Comparison",),
+    "evidence.discover": ("discover",),
+    "evidence.discovery": ("Discovery",),
+    "evidence.transformations": ("Transformation",),
     "exact_model": ("ExactInvariantGP",),
     "features": ("OrientedEnergy",),
     "files": ("load", "save"),

@@ -20,7 +20,7 @@ from orbitgp import (
 )
 from orbitgp.evidence.ablate import interval_around
 from orbitgp.evidence.ablation import Worth
-from orbitgp.evidence.ranges import groups, learned_parameters
+from orbitgp.evidence.ranges import fixed_parts, learned_parameters
 from tests.conftest import QUICK
 from tests.evidence.problems import rotated_points, rotation
 
@@ -95,7 +95,7 @@ def test_words_and_places():
     assert [(part.name, part.places) for part in learned_parameters(orbit)] == [
         ("rotation (°)", (0, 1))
     ]
-    assert [name for name, _ in groups(orbit)] == [Mirror().describe()]
+    assert [part.describe() for part, _ in fixed_parts(orbit)] == [Mirror().describe()]
     turn = Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
     assert str(turn) == "rotation ±12° (9° to 15°), worth 412 ± 9 nats"
     scale = Worth("x-scale (×)", (0.9, 1.1), (1.05, 1.2), 30.0, 1.0)

@@ -146,14 +146,14 @@ def test_a_comparison_goes_on_where_it_stood(tmp_path, monkeypatch):
 
 def test_errors_of_differences_are_those_of_draws():
     """z-scores over sets of draws that the error was not computed from pass a KS test."""
-    x, y = rotated_points(30, 0.5, seed=0)
+    x, y = rotated_points(20, 0.5, seed=0)
     models = [
         InvariantGPRegressor(rotation(half), settings=QUICK, random_state=0).fit(x, y)
         for half in (0.2, 0.6)
     ]
     models[0].model_.orbit.ranges.assign_widths(torch.full((1, 1), 0.3))
     differences = []
-    for seed in range(30):
+    for seed in range(25):
         draws = [
             FittedEvidence(m, x, y, generator=torch.Generator().manual_seed(seed)).by_draws()
             for m in models

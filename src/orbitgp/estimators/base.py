@@ -281,12 +281,17 @@ class InvariantGPEstimator(BaseEstimator):
                 raise InputError(f"{name} must be {expected}; got {getattr(self, name)!r:.80}")
 
     def _predict(self, X: Any) -> Prediction:
+        samples = self._samples(self.as_inputs(X))
+        return Prediction.concatenated(list(map(self._predictor, samples)))
+
+    def as_inputs(self, X: Any) -> Tensor:
+        """Inputs as the fitted model sees them, if they are like those of the fit."""
         check_is_fitted(self)
         check_dense(X)
         check_alike(X, tuple(self.input_shape_.tolist()), self.scale_)
         with explained():
             X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), allow_nd=True)
-        return Prediction.concatenated(list(map(self._predictor, self._samples(self._inputs(X)))))
+        return self._inputs(X)
 
     @property
     def _predictor(self) -> Callable[[OrbitSample], Prediction]:

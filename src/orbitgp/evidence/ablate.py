@@ -6,30 +6,35 @@ the widths at which this evidence falls by at most 2 nats, which for many data i
 95 % (Wilks 1938).
 """
 
+import functools
 import math
 import statistics
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 from orbitgp.evidence.ablation import Ablation, Worth
 from orbitgp.evidence.fitted import NUM_PAIRED, FittedEvidence
-from orbitgp.evidence.ranges import LearnedRange, groups, learned_parameters, with_width
-from orbitgp.fit.problem import NUM_DRAW_SETS
-from orbitgp.hyperparameters.learn import best_length
+from orbitgp.evidence.ranges import (
+    LearnedRange,
+    fixed_parts,
+    learned_parameters,
+    with_width,
+)
+from orbitgp.hyperparameters.learn import Landscape, best_length
 from orbitgp.hyperparameters.parameters import NARROWEST
+from orbitgp.orbits.base import Orbit
 
 FALL = 2.0
 """Nats by which the evidence falls at the ends of an interval."""
 
-MAX_DATA = 1000
+MAX_DATA = 500
 """Data whose evidence is asked, if not said otherwise."""
 
-LENGTH_STEPS = 3
-FIRST_STEP, GROWTH, LAST_STEP = 0.12, 1.8, 0.7
-"""Of the logarithm of a width, away from its best value: larger and larger, up to a factor of 2."""
+LENGTH_STEPS = 2
+NUM_SETS = 4
+"""Sets of draws that tell the standard error of what is lost."""
 
 WIDEST = math.log(64.0)
 """How far an interval is searched for, where a range has no limit: 64 times as wide, or as 1."""
@@ -52,7 +57,7 @@ def ablate(
     X, y : array-like
         The data that it was fitted to.
     num_data : int, optional
-        Inputs whose evidence is asked; all, but at most 1,000, if not given. More inputs give
+        Inputs whose evidence is asked; all, but at most 500, if not given. More inputs give
         narrower intervals.
     random_state : int, default=0
         Seed of the order of the data and of the orbit draws.
@@ -83,49 +88,87 @@ def ablate(
     """
     generator = torch.Generator().manual_seed(random_state)
     asked = FittedEvidence(model, X, y, generator=generator)
-    size = min(asked.num_data, MAX_DATA if num_data is None else num_data)
-    orbit = asked.model.orbit
-    worths = [_range_worth(asked, part, size) for part in learned_parameters(orbit)]
-    worths += [_group_worth(asked, name, rest, size) for name, rest in groups(orbit)]
-    return Ablation(worths, size)
+    return Ablating(asked, MAX_DATA if num_data is None else num_data).all()
 
 
-def _range_worth(asked: FittedEvidence, part: LearnedRange, size: int) -> Worth:
-    """Of one learned range."""
-    landscape, z, places = asked.landscape(size), asked.z, part.places
-    upper = max(asked.parameters.bounds[place][1] for place in places)
+class Ablating:
+    """The profiled evidence of a fitted model as it is, and without some of its parts."""
 
-    def profile(log_width: float) -> tuple[np.ndarray, float]:
-        """The evidence with this width of the upper end, and where it is."""
-        moved = z.copy()
-        moved[list(places)] += log_width - z[places[-1]]
-        found, scales = best_length(landscape, moved, LENGTH_STEPS)
-        return found, scales.evidence
+    def __init__(self, asked: FittedEvidence, num_data: int) -> None:
+        self.asked, self.size = asked, min(asked.num_data, num_data)
+        self.landscape = asked.landscape(self.size)
+        self.at, scales = best_length(self.landscape, asked.z, LENGTH_STEPS)
+        self.best = scales.evidence
+        self._whole: dict[int, float] = {}
 
-    own = float(z[places[-1]])
-    at, best = profile(own)
-    off, without = best_length(landscape, with_width(z, places, math.log(NARROWEST)))
-    halved, doubled = (profile(min(own + math.log(k), upper))[1] for k in (0.5, 2.0))
-    interval = interval_around(
-        lambda width: profile(width)[1], own, best, lowest=without.evidence, upper=upper
-    )
-    ends = tuple(_end(asked, part, z, width) for width in interval)
-    asked.parameters.assign(z)
-    return Worth(
-        name=part.name,
-        ends=asked.model.orbit.learned_ranges()[part.name],
-        interval=(ends[0], ends[1]),
-        removed=best - without.evidence,
-        removed_error=_spread(
-            lambda place: (
-                asked.landscape(min(size, NUM_PAIRED), place).at(at).evidence
-                - asked.landscape(min(size, NUM_PAIRED), place).at(off).evidence
-            ),
-            size,
-        ),
-        halved=best - halved,
-        doubled=best - doubled,
-    )
+    def all(self) -> Ablation:
+        """Of every transformation."""
+        orbit = self.asked.model.orbit
+        worths = [self.of_range(part) for part in learned_parameters(orbit)]
+        worths += [self.of_part(part, rest) for part, rest in fixed_parts(orbit)]
+        return Ablation(worths, self.size)
+
+    def of_range(self, part: LearnedRange) -> Worth:
+        """Of one learned range."""
+        asked, places = self.asked, part.places
+        upper = max(asked.parameters.bounds[place][1] for place in places)
+        own = float(self.at[places[-1]])
+
+        @functools.cache
+        def profile(log_width: float) -> float:
+            """The evidence with this width of the upper end."""
+            moved = self.at.copy()
+            moved[list(places)] += log_width - own
+            return best_length(self.landscape, moved, LENGTH_STEPS)[1].evidence
+
+        off, without = best_length(
+            self.landscape, with_width(self.at, places, math.log(NARROWEST)), LENGTH_STEPS
+        )
+        interval = interval_around(profile, own, self.best, lowest=without.evidence, upper=upper)
+        ends = tuple(self._end(part, width) for width in interval)
+        asked.parameters.assign(asked.z)
+        return Worth(
+            name=part.name,
+            ends=asked.model.orbit.learned_ranges()[part.name],
+            interval=(ends[0], ends[1]),
+            removed=self.best - without.evidence,
+            removed_error=self._spread(lambda place: self._landscape(place).at(off).evidence),
+            halved=self.best - profile(own - math.log(2)),
+            doubled=self.best - profile(min(own + math.log(2), upper)),
+        )
+
+    def of_part(self, part: Orbit, rest: Orbit) -> Worth:
+        """Of a group: the orbit without it has the same draws of all others."""
+        asked, whole = self.asked, self.asked.model.orbit
+        asked.model.orbit = rest
+        without = best_length(asked.landscape(self.size), self.at)[1].evidence
+        error = 0.0
+        if not asked.sampling.enumerated:
+            error = self._spread(lambda place: self._landscape(place).at(self.at).evidence, whole)
+        asked.model.orbit = whole
+        return Worth(part.describe(), None, None, self.best - without, error)
+
+    def _end(self, part: LearnedRange, log_width: float) -> float:
+        """The upper end of a range with this width, in the unit of its name."""
+        width = max(log_width, math.log(NARROWEST))
+        self.asked.parameters.assign(with_width(self.at, part.places, width))
+        end = self.asked.model.orbit.learned_ranges()[part.name][1]
+        return end if math.isfinite(log_width) else round(end, 5)
+
+    def _landscape(self, place: int) -> Landscape:
+        return self.asked.landscape(min(self.size, NUM_PAIRED), place)
+
+    def _spread(self, without: Callable[[int], float], whole: Orbit | None = None) -> float:
+        """The standard deviation of what is lost over sets of draws, for all data asked."""
+        lost = []
+        for place in range(NUM_SETS):
+            less, rest = without(place), self.asked.model.orbit
+            if place not in self._whole:
+                self.asked.model.orbit = rest if whole is None else whole
+                self._whole[place] = self._landscape(place).at(self.at).evidence
+                self.asked.model.orbit = rest
+            lost.append(self._whole[place] - less)
+        return statistics.stdev(lost) * max(1.0, self.size / NUM_PAIRED)
 
 
 def interval_around(
@@ -152,12 +195,11 @@ def interval_around(
 
 
 def _outward(fall: Callable[[float], float], own: float, way: float, last: float) -> list[float]:
-    """Widths further and further away, until the evidence is far below its best."""
-    widths, step = [own], FIRST_STEP
+    """Half, a quarter, …, or double, four times, …, until the evidence is far below its best."""
+    widths = [own]
     while widths[-1] != last and fall(widths[-1]) < FAR * FALL:
-        width = widths[-1] + way * step
+        width = widths[-1] + way * math.log(2)
         widths.append(max(width, last) if way < 0 else min(width, last))
-        step = min(step * GROWTH, LAST_STEP)
     return widths
 
 
@@ -178,36 +220,3 @@ def _crossing(fall: Callable[[float], float], inside: float, outside: float) -> 
     low, high = (math.sqrt(max(fall(width), 0.0)) for width in (inside, outside))
     share = (math.sqrt(FALL) - low) / max(high - low, 1e-12)
     return inside + (outside - inside) * min(max(share, 0.1), 0.9)
-
-
-def _end(asked: FittedEvidence, part: LearnedRange, z: np.ndarray, log_width: float) -> float:
-    """The upper end of a range with this width, in the unit of its name."""
-    width = max(log_width, math.log(NARROWEST))
-    asked.parameters.assign(with_width(z, part.places, width))
-    end = asked.model.orbit.learned_ranges()[part.name][1]
-    return end if math.isfinite(log_width) else round(end, 5)
-
-
-def _group_worth(asked: FittedEvidence, name: str, rest: Any, size: int) -> Worth:
-    """Of a fixed group: the orbit without it has the same draws of all others."""
-    whole = asked.model.orbit
-
-    def evidence(orbit: Any, num_data: int, place: int) -> float:
-        asked.model.orbit = orbit
-        found = best_length(asked.landscape(num_data, place), asked.z)[1].evidence
-        asked.model.orbit = whole
-        return found
-
-    def lost(num_data: int, place: int) -> float:
-        return evidence(whole, num_data, place) - evidence(rest, num_data, place)
-
-    error = 0.0
-    if not asked.sampling.enumerated:
-        error = _spread(lambda place: lost(min(size, NUM_PAIRED), place), size)
-    return Worth(name, None, None, lost(size, 0), error)
-
-
-def _spread(difference: Callable[[int], float], size: int) -> float:
-    """The standard deviation over sets of draws, for all data that are asked."""
-    found = [difference(place) for place in range(NUM_DRAW_SETS)]
-    return statistics.stdev(found) * max(1.0, size / NUM_PAIRED)

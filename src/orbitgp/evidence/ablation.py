@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orbitgp.errors import InputError
-from orbitgp.evidence.ranges import end_in_words, split_unit
+from orbitgp.evidence.ranges import end_in_words, interval_in_words, split_unit
 from orbitgp.evidence.tables import data_frame
 
 IDENTIFIED = 2.0
@@ -58,7 +58,7 @@ class Worth:
         shown = f"±{end_in_words(high, unit)}"
         if unit == "×" or not math.isclose(-low, high, rel_tol=1e-3):
             shown = f"{end_in_words(low, unit)} … {end_in_words(high, unit)}"
-        between = " to ".join(end_in_words(end, unit) for end in self.interval)
+        between = interval_in_words(*self.interval, unit)
         return f"{words} {shown} ({between}), {worth}"
 
 

@@ -113,8 +113,8 @@ def trials_of(
     """What `compare` runs, in the order of the candidates."""
     trials = []
     for name, candidate in _named(candidates).items():
-        prepared = _prepared(candidate, estimator, y, _folder(run, name), random_state)
-        trials.append(Trial(name, prepared, X, y, random_state))
+        fresh = prepared(candidate, estimator, y, _folder(run, name), random_state)
+        trials.append(Trial(name, fresh, X, y, random_state))
     return trials
 
 
@@ -146,8 +146,8 @@ def _name_of(candidate: Any) -> str:
     return type(candidate).__name__ if isinstance(candidate, nn.Module) else str(candidate)
 
 
-def _prepared(
-    candidate: Any, estimator: Any, y: np.ndarray, run: Path | None, seed: int
+def prepared(
+    candidate: Any, estimator: Any, y: np.ndarray, run: str | Path | None, seed: int
 ) -> InvariantGPEstimator:
     """A copy of the estimator with the parameters of a candidate."""
     given = dict(candidate) if isinstance(candidate, Mapping) else {"orbit": candidate}

@@ -46,6 +46,10 @@ class FittedEvidence:
         self.z = self.parameters.vector()
         self.log_scale = estimator.log_target_scale
 
+    def draws(self) -> torch.Generator:
+        """The generator of the first set of draws, at its start."""
+        return torch.Generator().manual_seed(self.sampling.seeds[0])
+
     def landscape(self, num_data: int, place: int = 0) -> Landscape:
         """The evidence of the first data, with one of the sets of draws, as a function of z."""
         return self.sampling.landscape(self.parameters, num_data, self.num_draws, place)

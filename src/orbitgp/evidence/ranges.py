@@ -1,12 +1,12 @@
 """The parts of an orbit that can be asked for one by one: learned ranges, and fixed groups."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
+from orbitgp.orbits.base import Identity, Orbit
 from orbitgp.orbits.compose import compose
 from orbitgp.orbits.ranges import UniformRange
 
@@ -50,26 +50,24 @@ def leaves(orbit: Orbit) -> Iterator[Orbit]:
             yield from leaves(part)
 
 
-def groups(orbit: Orbit) -> list[tuple[str, Orbit]]:
-    """The fixed groups of an orbit, and the orbit without each of them.
+def fixed_parts(orbit: Orbit) -> list[tuple[Orbit, Orbit]]:
+    """The parts of an orbit that are taken whole, and the orbit without each of them.
 
-    Another part takes the place of a group, so that all others have the draws they had.
+    These are groups, and noise. The identity takes the place of a group, so that all others have
+    the draws they had.
     """
     parts = list(leaves(orbit))
     found = []
     for place, part in enumerate(parts):
-        if isinstance(part, FiniteOrbit) and part.size > 1:
+        if part.size > 1 and not isinstance(getattr(part, "ranges", None), UniformRange):
             others = [*parts[:place], Identity(), *parts[place + 1 :]]
-            rest = compose(*others) if len(others) > 1 else others[0]
-            found.append((part.describe(), copy.deepcopy(rest)))
+            found.append((part, copy.deepcopy(composed(others))))
     return found
 
 
-def scaled(z: np.ndarray, places: tuple[int, ...], log_factor: float) -> np.ndarray:
-    """z with these widths multiplied."""
-    other = z.copy()
-    other[list(places)] += log_factor
-    return other
+def composed(parts: Sequence[Orbit]) -> Orbit:
+    """One orbit after another; a single one is itself."""
+    return compose(*parts) if len(parts) > 1 else parts[0]
 
 
 def with_width(z: np.ndarray, places: tuple[int, ...], log_width: float) -> np.ndarray:
@@ -89,7 +87,17 @@ def end_in_words(value: float, unit: str) -> str:
     """One end of a range with its unit."""
     if unit == "×":
         return f"×{value:.2f}"
+    joined = unit if not unit or unit[0] in "°%" else f" {unit}"
+    return number_in_words(value) + joined
+
+
+def interval_in_words(low: float, high: float, unit: str) -> str:
+    """Both ends of an interval; a long unit is said once."""
+    first = end_in_words(low, unit) if unit in ("×", "°") else number_in_words(low)
+    return f"{first} to {end_in_words(high, unit)}"
+
+
+def number_in_words(value: float) -> str:
+    """With two digits, or all before the point."""
     number = f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
-    joined = unit in ("°", "%") or unit.startswith("% ")
-    shown = number + (unit if joined else f" {unit}" if unit else "")
-    return shown.replace("-", "−")
+    return number.replace("-", "−")

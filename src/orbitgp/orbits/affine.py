@@ -92,10 +92,15 @@ class Affine(Orbit):
         return warp(x, affine_matrix(self.ranges.rsample(noise)))
 
     def describe(self) -> str:
-        """In words."""
+        """In words; without what is frozen at 0."""
         ends = zip(self.ranges.low.tolist(), self.ranges.high.tolist(), strict=True)
-        found = zip(self.names, ends, self.ranges.identified.tolist(), strict=True)
-        return ", ".join(_range_words(name, *ends) + known(told) for name, ends, told in found)
+        found = zip(self.names, ends, self.ranges.used, self.ranges.identified, strict=True)
+        words = [
+            _range_words(name, *ends) + known(bool(told))
+            for name, ends, used, told in found
+            if used
+        ]
+        return ", ".join(words) or "no invariance"
 
     def learned_ranges(self) -> dict[str, tuple[float, float]]:
         """In degrees, factors and percentages."""

@@ -60,12 +60,15 @@ class Intensity(Orbit):
         return x.unsqueeze(1) * contrast.exp().view(shape) + brightness.view(shape)
 
     def describe(self) -> str:
-        """In words."""
+        """In words; without what is frozen at 0."""
         (contrast, brightness) = self.learned_ranges().values()
-        of_contrast, of_brightness = (known(told) for told in self.ranges.identified.tolist())
-        words = f"contrast ×{contrast[0]:.2f} … ×{contrast[1]:.2f}{of_contrast}, "
-        words += f"brightness {brightness[0]:+.2f} … {brightness[1]:+.2f}{of_brightness}"
-        return words.replace("-", "−")
+        words = [
+            f"contrast ×{contrast[0]:.2f} … ×{contrast[1]:.2f}",
+            f"brightness {brightness[0]:+.2f} … {brightness[1]:+.2f}".replace("-", "−"),
+        ]
+        found = zip(words, self.ranges.used, self.ranges.identified, strict=True)
+        shown = [word + known(bool(told)) for word, used, told in found if used]
+        return ", ".join(shown) or "no invariance"
 
     def learned_ranges(self) -> dict[str, tuple[float, float]]:
         """Factors, and parts of the largest value."""

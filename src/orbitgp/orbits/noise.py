@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from orbitgp.errors import InputError
-from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.base import UNIT, Orbit
 from orbitgp.positive import inverse_softplus
 
 
@@ -66,10 +66,9 @@ class GaussianNoise(Orbit):
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
     ) -> Float[Tensor, "N S K"]:
-        """ε for every coordinate; too many of them for an even cover, so independent always."""
+        """Uniforms for every coordinate; too many for an even cover, so independent always."""
         del group_size
-        shape = (num_inputs, num_samples, self.noise_size)
-        return torch.randn(shape, generator=generator, device=generator.device)
+        return super().noise(num_inputs, num_samples, generator=generator)
 
     def transform(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
@@ -80,7 +79,9 @@ class GaussianNoise(Orbit):
                 f"this noise was made for inputs of shape {list(self.event_shape)}; "
                 f"got {list(x.shape[1:])}: pass event_shape={tuple(x.shape[1:])}"
             )
-        return x.unsqueeze(1) + self.scale.to(x) * noise.to(x).unflatten(-1, self.event_shape)
+        # in float64, where the middle of the last step of noise is not yet 1
+        normal = torch.special.ndtri(noise.double() + 0.5 / UNIT).to(x)
+        return x.unsqueeze(1) + self.scale.to(x) * normal.unflatten(-1, self.event_shape)
 
     def describe(self) -> str:
         """In words."""

@@ -114,6 +114,19 @@ class UniformRange(nn.Module):
         """The upper ends, φ_max ≥ 0."""
         return self.widths[-1]
 
+    @property
+    def used(self) -> Bool[Tensor, "K"]:
+        """Which parameters are not frozen at 0."""
+        return ((self.frozen > 0) | self.learned).any(0)
+
+    @torch.no_grad()
+    def freeze(self, column: int) -> None:
+        """Keep one parameter as it is, frozen, and all others at 0."""
+        widths = torch.zeros_like(self.frozen)
+        widths[:, column] = self.widths[:, column]
+        self.frozen.copy_(widths)
+        self.learned.zero_()
+
     def assign_widths(self, widths: Float[Tensor, "E K"]) -> None:
         """Take these widths for the ends that are learned."""
         with torch.no_grad():

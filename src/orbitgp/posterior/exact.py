@@ -160,10 +160,18 @@ class ExactPosterior(nn.Module):
         self, kernel: Kernel, sample: OrbitSample
     ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N N"]]:
         """Mean of f, and its covariance between all inputs, the same for every output."""
+        mean, covariance, _ = self.joint_with_prior(kernel, sample)
+        return mean, covariance
+
+    @torch.no_grad()
+    def joint_with_prior(
+        self, kernel: Kernel, sample: OrbitSample
+    ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N N"], Float[Tensor, "N N"]]:
+        """The same, and the covariance before any data were seen."""
         covariances = average_covariances(kernel, sample.points, self.points)
         whitened = _whitened(self.factor, covariances).double()
         prior = average_covariances_among(kernel, sample.points)
-        return covariances @ self.weights, prior - whitened.mT @ whitened
+        return covariances @ self.weights, prior - whitened.mT @ whitened, prior
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the unpacked L, which would double the size."""

@@ -1,0 +1,273 @@
+"""Where an invariance is dangerous: how probably f changes along a transformation.
+
+For an exact posterior, f(x) − f(x_a) is Gaussian with a known mean and variance, so that
+P(|f(x) − f(x_a)| > L) has a closed form (van der Wilk et al. 2018, section 3.1). Under the prior,
+Markov's inequality bounds it (appendix A, with a kernel that is not normalised):
+
+    P(|f(x) − f(x_a)| > L)  <  E[k(x, x) − 2 k(x, x_a) + k(x_a, x_a)] / L².
+
+Of two classes a and b, whose outputs are independent, f_a − f_b takes the place of f: it is near 1
+where an input is of class a, and −1 where it is of class b.
+"""
+
+import copy
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.errors import InputError
+from orbitgp.evidence.fitted import ESTIMATORS
+from orbitgp.evidence.ranges import leaves, split_unit
+from orbitgp.evidence.tables import data_frame, text_table
+from orbitgp.exact_model import ExactInvariantGP
+from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.names import starting_orbit
+from orbitgp.orbits.ranges import UniformRange
+
+NUM_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Danger:
+    """One transformation and one pair of classes; a regressor has no pairs.
+
+    Parameters
+    ----------
+    transformation : str
+        With its range.
+    pair : tuple of str, optional
+        Two classes.
+    probability : float
+        Posterior probability that f, or the difference of two classes, changes by more than L; the
+        mean over inputs of either class and over the transformation.
+    prior_bound : float
+        The bound of the paper's lemma on the same probability before any data are seen. It may
+        exceed 1, and then says nothing.
+    num_inputs : int
+        Inputs that the mean is over.
+    """
+
+    transformation: str
+    pair: tuple[str, str] | None
+    probability: float
+    prior_bound: float
+    num_inputs: int
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certificate` found, the most endangered first.
+
+    Parameters
+    ----------
+    dangers : sequence of Danger
+        One for each transformation and pair of classes.
+    deviation : float
+        L.
+
+    Examples
+    --------
+    >>> from orbitgp import Certificate
+    >>> str(Certificate([], 1.0)).splitlines()[0]
+    'transformation  classes  P(change > 1)  prior bound  inputs'
+    """
+
+    dangers: Sequence[Danger]
+    deviation: float
+
+    def __post_init__(self) -> None:
+        order = sorted(self.dangers, key=lambda danger: -danger.probability)
+        object.__setattr__(self, "dangers", tuple(order))
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dictionary for each transformation and pair, as JSON can hold it."""
+        return [asdict(danger) for danger in self.dangers]
+
+    def frame(self) -> Any:
+        """The same as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns pair, probability, prior_bound and num_inputs.
+        """
+        return data_frame(self.records(), index="transformation")
+
+    def __str__(self) -> str:
+        """The ten most endangered."""
+        change = f"P(change > {self.deviation:.3g})"
+        head = ["transformation", "classes", change, "prior bound", "inputs"]
+        rows = [
+            [
+                danger.transformation,
+                " and ".join(danger.pair or ()),
+                f"{danger.probability:.3f}",
+                f"{danger.prior_bound:.3g}",
+                str(danger.num_inputs),
+            ]
+            for danger in self.dangers[:NUM_SHOWN]
+        ]
+        return text_table(head, rows)
+
+
+def certificate(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    orbit: str | Orbit | None = None,
+    deviation: float | None = None,
+    num_draws: int = 16,
+    random_state: int = 0,
+) -> Certificate:
+    """Ask how probably f changes by more than L along each transformation.
+
+    Parameters
+    ----------
+    model : InvariantGPClassifier or InvariantGPRegressor
+        A fitted estimator whose inference was exact.
+    X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
+        Inputs; some hundreds are enough.
+    y : array-like of shape (n,), optional
+        Their classes; those that are predicted if not given.
+    orbit : str or Orbit, optional
+        The transformations, such as ``Rotation.full()``; those of the model if not given.
+    deviation : float, optional
+        L. By default 1 for classes, at which an input of one class becomes undecided between two,
+        and two standard deviations of the noise for numbers.
+    num_draws : int, default=16
+        Draws from each transformation, the same for all inputs.
+    random_state : int, default=0
+        Seed of these draws.
+
+    Returns
+    -------
+    Certificate
+        Probabilities for each transformation and each pair of classes, the highest first.
+
+    Raises
+    ------
+    InputError
+        If the model is not fitted, or its posterior is not exact.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orbitgp import InvariantGPClassifier, certificate
+    >>> digits = load_digits()
+    >>> X, y = digits.images[:100], digits.target[:100]
+    >>> model = InvariantGPClassifier("none", random_state=0).fit(X, y)
+    >>> found = certificate(model, X[:30], y[:30], orbit="mirror")
+    >>> len(found.dangers), found.dangers[0].num_inputs
+    (45, 6)
+    """
+    if not isinstance(model, ESTIMATORS) or not hasattr(model, "model_"):
+        raise InputError(f"certificate needs a fitted estimator; got {model!r:.80}")
+    if not isinstance(model.model_, ExactInvariantGP):
+        raise InputError(
+            "certificate needs an exact posterior, but this fit gave a bound; fit fewer inputs, or "
+            "raise budget_seconds"
+        )
+    x = model.as_inputs(X)
+    classes = getattr(model, "classes_", None)
+    own = np.asarray(model.predict(X) if y is None else y)
+    scale = float(np.max(getattr(model, "target_scale_", 1.0)))
+    limit = _usual(model.model_, classes is None) if deviation is None else deviation / scale
+    parts = model.orbit_ if orbit is None else starting_orbit(orbit)
+    generator = torch.Generator().manual_seed(random_state)
+    dangers = []
+    for part in alone(parts):
+        noise = part.shared_noise(int(min(num_draws, part.size)), generator=generator)
+        changes = _changes(model.model_, x, part, noise)
+        if classes is None:
+            dangers.append(_danger(part, None, *changes, limit))
+            continue
+        for a, b in itertools.combinations(range(len(classes)), 2):
+            rows = torch.from_numpy((own == classes[a]) | (own == classes[b]))
+            if rows.any():
+                mean, variance, prior = (change[rows] for change in changes)
+                gap = mean[..., a] - mean[..., b]
+                pair = str(classes[a]), str(classes[b])
+                found = gap.unsqueeze(-1), 2 * variance, 2 * prior
+                dangers.append(_danger(part, pair, *found, limit))
+    return Certificate(dangers, limit * scale)
+
+
+def _usual(model: ExactInvariantGP, is_regression: bool) -> float:
+    """L, if none is given."""
+    likelihood = model.likelihood
+    assert isinstance(likelihood, Gaussian)
+    return 2 * likelihood.noise.item() ** 0.5 if is_regression else 1.0
+
+
+def alone(orbit: Orbit) -> Iterator[Orbit]:
+    """Each transformation of an orbit without the others, with its range as it is."""
+    for leaf in leaves(orbit):
+        ranges = getattr(leaf, "ranges", None)
+        if not isinstance(ranges, UniformRange):
+            if leaf.size > 1:
+                yield leaf
+            continue
+        for column in ranges.used.nonzero().flatten().tolist():
+            part = copy.deepcopy(leaf)
+            assert isinstance(part.ranges, UniformRange)
+            part.ranges.freeze(column)
+            yield part
+
+
+@torch.no_grad()
+def _changes(
+    model: ExactInvariantGP, x: Tensor, part: Orbit, noise: Float[Tensor, "1 S K"]
+) -> tuple[Float[Tensor, "N S C"], Float[Tensor, "N S"], Float[Tensor, "N S"]]:
+    """Mean and variance of f(x) − f(x_a) for every draw, and its variance under the prior."""
+    means, variances, priors = [], [], []
+    shared = model.posterior.noise
+    for one in x.split(1):
+        moved = torch.cat([one, part.at(one, noise).points[0]])
+        sample = model.sample_orbit_at(moved, shared)
+        mean, covariance, prior = model.posterior.joint_with_prior(model.kernel, sample)
+        means.append(mean[:1] - mean[1:])
+        variances.append(_of_differences(covariance))
+        priors.append(_of_differences(prior))
+    return torch.stack(means), torch.stack(variances).clamp(min=0), torch.stack(priors)
+
+
+def _of_differences(covariance: Float[Tensor, "S1 S1"]) -> Float[Tensor, "S"]:
+    """Var(f_0 − f_s) = K_00 + K_ss − 2 K_0s."""
+    return covariance[0, 0] + covariance.diagonal()[1:] - 2 * covariance[0, 1:]
+
+
+def _danger(
+    part: Orbit,
+    pair: tuple[str, str] | None,
+    mean: Float[Tensor, "N S C"],
+    variance: Float[Tensor, "N S"],
+    prior: Float[Tensor, "N S"],
+    deviation: float,
+) -> Danger:
+    spread = variance.clamp(min=1e-12).sqrt().unsqueeze(-1)
+    above = torch.special.ndtr((mean - deviation) / spread)
+    below = torch.special.ndtr((-mean - deviation) / spread)
+    probability = (above + below).mean().item()
+    bound = prior.mean().item() / deviation**2
+    return Danger(_words(part), pair, probability, bound, len(mean))
+
+
+def _words(part: Orbit) -> str:
+    """A range in words, without the smoothness of a deformation."""
+    ranges = getattr(part, "ranges", None)
+    if not isinstance(ranges, UniformRange):
+        return part.describe()
+    place = int(ranges.used.nonzero()[0])
+    name, (low, high) = list(part.learned_ranges().items())[place]
+    words, unit = split_unit(name)
+    return f"{words} {low:.3g} … {high:.3g}{' ' * (unit not in ('°', '%'))}{unit}".strip().replace(
+        "-", "−"
+    )

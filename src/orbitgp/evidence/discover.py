@@ -1,0 +1,135 @@
+"""Which transformations leave the labels unchanged, among all that make sense for the data?
+
+Forward: on some of the data, one transformation after the other while it adds evidence. Then all
+data: a fit learns the ranges together. Backward: what is worth nothing in it is taken away again.
+"""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from orbitgp.evidence.ablate import ablate
+from orbitgp.evidence.ablation import Ablation
+from orbitgp.evidence.compare import prepared
+from orbitgp.evidence.discovery import Discovery
+from orbitgp.evidence.fitted import FittedEvidence
+from orbitgp.evidence.selection import Eliminations, Step, Trials, backward, forward
+from orbitgp.evidence.transformations import Transformation, kind_of, orbit_of
+
+CLAIMED = 5.0
+"""Nats that a transformation must be worth to all data."""
+
+NUM_ABLATED = 300
+"""Inputs that tell the intervals of ranges."""
+
+
+def discover(
+    X: Any,
+    y: Any,
+    *,
+    estimator: Any = None,
+    transformations: Sequence[Transformation] | None = None,
+    run: str | Path | None = None,
+    random_state: int = 0,
+    verbose: bool = False,
+) -> Discovery:
+    """Find the transformations that leave labels unchanged, without a list of candidates.
+
+    For images: mirrors, quarter turns, rotation, scale, shear, shift, local deformation, contrast,
+    brightness and noise. For rows of numbers: swaps and signs of columns, and cyclic shifts.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
+        Inputs.
+    y : array-like of shape (n,) or (n, n_outputs)
+        Labels, or numbers.
+    estimator : InvariantGPClassifier or InvariantGPRegressor, optional
+        Has all parameters but the orbit, such as `feature_map`. Without it, a regressor for floats
+        and a classifier for all else, with their defaults.
+    transformations : sequence of Transformation, optional
+        What to choose from, if not what suits the kind of data.
+    run : str or pathlib.Path, optional
+        Folder with a run for each set of transformations that is learned from all data; the same
+        call continues an interrupted one. `estimator.run` is the last of them.
+    random_state : int, default=0
+        Seed of all random draws.
+    verbose : bool, default=False
+        Print a line for each step.
+
+    Returns
+    -------
+    Discovery
+        The transformations, the path to them, the fitted estimator, what each is worth, and a
+        sentence for a methods section.
+
+    Raises
+    ------
+    InputError
+        If the data cannot be used.
+
+    See Also
+    --------
+    compare : Rank a list of candidates.
+    ablate : What each transformation of a fitted model is worth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbitgp import discover
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (60, 2))
+    >>> discover(X, np.sin(X).sum(1)).names
+    ['swap of columns 0 and 1']
+    """
+    start = time.perf_counter()
+    X, y = np.asarray(X), np.asarray(y)
+
+    def fitted(chosen: Mapping[Transformation, float]) -> Any:
+        name = "+".join(part.name.replace(" ", "-") for part in chosen) or "none"
+        folder = None if run is None else Path(run) / name
+        orbit = {"orbit": orbit_of(chosen)}
+        model: Any = prepared(orbit, estimator, y, folder, random_state)
+        return model.fit(X, y)
+
+    def told(words: str) -> None:
+        if verbose:
+            seconds = time.perf_counter() - start
+            print(f"{seconds:4.0f} s  {words}", file=sys.stderr, flush=True)
+
+    plain = fitted({})
+    told(f"no invariance: {plain.evidence_:,.1f} nats")
+    generator = torch.Generator().manual_seed(random_state)
+    asked = FittedEvidence(plain, X, y, generator=generator)
+    if transformations is None:
+        transformations = kind_of(asked.sampling.problem.examples.x.shape[1:])
+    chosen, path = forward(Trials(asked), transformations, lambda step: told(_words(step)))
+    model, ablation = plain, Ablation([], len(X))
+    while chosen:
+        told(f"learning {' and '.join(part.name for part in chosen)} from all data")
+        model = fitted(chosen)
+        told(f"{model.orbit_.describe()}: {model.evidence_:,.1f} nats")
+        generator = torch.Generator().manual_seed(random_state)
+        asked = FittedEvidence(model, X, y, generator=generator)
+        given_up = backward(Eliminations(asked, list(chosen)), CLAIMED, len(X))
+        for step in given_up:
+            told(f"without {step.name}, which is worth {step.gain:,.1f} nats")
+        path += given_up
+        names = {step.name for step in given_up}
+        if not names:
+            ablation = ablate(model, X, y, num_data=NUM_ABLATED, random_state=random_state)
+            break
+        chosen = {part: width for part, width in chosen.items() if part.name not in names}
+        model = plain
+    seconds = round(time.perf_counter() - start, 1)
+    names = [part.name for part in transformations]
+    return Discovery(model, path, names, ablation, float(plain.evidence_), len(X), seconds)
+
+
+def _words(step: Step) -> str:
+    sign = "+" if step.taken else "·"
+    return f"{sign} {step.name}: {step.gain:+,.1f} nats".replace("-", "−")

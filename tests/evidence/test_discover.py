@@ -1,0 +1,127 @@
+"""Forward and backward selection of transformations."""
+
+import json
+
+import numpy as np
+import pytest
+
+from orbitgp import (
+    InputError,
+    InvariantGPClassifier,
+    InvariantGPRegressor,
+    Mirror,
+    Transformation,
+    discover,
+    load,
+)
+from orbitgp.evidence.transformations import (
+    image_transformations,
+    is_closed,
+    kind_of,
+    orbit_of,
+    vector_transformations,
+)
+from tests.conftest import QUICK
+
+REGRESSOR = InvariantGPRegressor(settings=QUICK)
+
+
+def points(num_data=50, num_columns=2):
+    return np.random.default_rng(0).uniform(-2, 2, (num_data, num_columns))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda x: np.sin(x).sum(1), ["swap of columns 0 and 1"]),
+        (lambda x: np.cos(2 * x[:, 0]) * x[:, 1], ["sign of column 0"]),
+        (lambda x: np.cos(x[:, 0]) * np.cos(2 * x[:, 1]), ["sign of column 0", "sign of column 1"]),
+        (lambda x: np.sin(2 * x[:, 0]) + x[:, 1], []),
+    ],
+)
+def test_symmetries_of_functions(function, names):
+    x = points()
+    found = discover(x, function(x), estimator=REGRESSOR)
+    assert sorted(found.names) == names
+    assert (found.gain > 5) == bool(names)
+    assert found.estimator.evidence_ == pytest.approx(found.none + found.gain)
+    assert ("supported no invariance" in found.sentence) == (not names)
+    assert all(name in found.sentence for name in found.names)
+    assert str(found).endswith(found.sentence)
+    json.dumps(found.records())
+
+
+def test_swaps_together_make_all_permutations():
+    x = points(60, 3)
+    found = discover(x, np.sin(x).sum(1) + np.cos(x).prod(1), estimator=REGRESSOR)
+    assert found.estimator.orbit_.size == 6
+    assert {"sign of column 0", "sign of column 1"}.isdisjoint(found.names)
+
+
+def spots():
+    """Images of a spot above or below: left and right are the same, up and down are not."""
+    random = np.random.default_rng(0)
+    x = 0.05 * random.random((60, 8, 8))
+    y = random.integers(0, 2, 60)
+    for image, label, column in zip(x, y, random.integers(0, 8, 60), strict=True):
+        image[(1 if label else 6), column] += 1
+    return x, y
+
+
+def test_images_with_a_mirror(tmp_path, capsys):
+    x, y = spots()
+    parts = [part for part in image_transformations((8, 8)) if "mirror" in part.name]
+    estimator = InvariantGPClassifier(settings=QUICK)
+    found = discover(x, y, estimator=estimator, transformations=parts, run=tmp_path, verbose=True)
+    assert found.names == ["horizontal mirror"]
+    assert found.tried == ["horizontal mirror", "vertical mirror"]
+    assert load(tmp_path / "horizontal-mirror").evidence_ == found.estimator.evidence_
+    lines = capsys.readouterr().err
+    assert "no invariance" in lines
+    assert "+ horizontal mirror" in lines
+
+
+@pytest.mark.filterwarnings("ignore:nothing was learned")
+def test_what_is_worth_nothing_is_given_up():
+    """A group that the few data of the selection like is taken away again."""
+    x, y = spots()
+    mirror = Transformation("mirror", (0,), "mirror", lambda _: Mirror(-2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("orbitgp.evidence.selection.WORTHWHILE", -np.inf)
+        found = discover(
+            x, y, estimator=InvariantGPClassifier(settings=QUICK), transformations=[mirror]
+        )
+    steps = [(step.name, step.taken) for step in found.path]
+    assert steps == [("mirror", True), ("mirror", False)]
+    assert found.names == []
+    assert found.gain == 0
+
+
+def test_transformations_of_each_kind_of_data():
+    names = [part.name for part in kind_of((8, 8))]
+    assert {"quarter turns", "rotation", "shift", "noise", "contrast"} <= set(names)
+    assert "quarter turns" not in [part.name for part in kind_of((3, 8, 6))]
+    assert len(vector_transformations(3)) == 3 + 1 + 3
+    assert [part.name for part in vector_transformations(20)] == ["cyclic shift"]
+    with pytest.raises(InputError, match="pass transformations= of your own"):
+        kind_of((2, 3, 4, 5))
+
+
+def test_orbits_of_several_transformations():
+    parts = {part.name: part for part in image_transformations((8, 8))}
+    chosen = {parts["rotation"]: 0.3, parts["shift"]: 0.1, parts["horizontal mirror"]: 0.0}
+    orbit = orbit_of(chosen)
+    assert orbit.describe() == (
+        "mirror along axis −1, then rotation −17° … +17°, x-shift −5.0% … +5.0%, "
+        "y-shift −5.0% … +5.0%"
+    )
+    assert is_closed(chosen, (8, 8))
+    assert is_closed({parts["quarter turns"]: 0.0, parts["vertical mirror"]: 0.0}, (8, 8))
+    columns = {part.name: part for part in vector_transformations(2)}
+    both = {columns["swap of columns 0 and 1"]: 0.0, columns["sign of column 0"]: 0.0}
+    assert not is_closed(both, (2,))
+    assert is_closed({**both, columns["sign of column 1"]: 0.0}, (2,))
+    for part in parts.values():
+        assert part.ranges == () or any(
+            name.startswith(part.ranges) for name in orbit_of({part: 0.1}).learned_ranges()
+        )
