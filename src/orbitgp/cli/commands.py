@@ -4,11 +4,12 @@ from orbitgp.cli.compare import COMPARE
 from orbitgp.cli.completion import completion
 from orbitgp.cli.data import CHECK_DATA
 from orbitgp.cli.describe import DESCRIBE
+from orbitgp.cli.discover import DISCOVER
 from orbitgp.cli.evaluate import EVALUATE
 from orbitgp.cli.fit import FIT
 from orbitgp.cli.predict import PREDICT
 from orbitgp.cli.report import REPORT
 from orbitgp.cli.resume import RESUME
 
-OTHERS = (FIT, RESUME, COMPARE, EVALUATE, PREDICT, DESCRIBE, REPORT, CHECK_DATA)
+OTHERS = (FIT, RESUME, COMPARE, DISCOVER, EVALUATE, PREDICT, DESCRIBE, REPORT, CHECK_DATA)
 COMMANDS = (*OTHERS, completion(OTHERS))

@@ -43,7 +43,6 @@ ARGUMENTS = (
 def run(options: Mapping[str, Any], output: Output) -> int:
     """`orbitgp compare`."""
     from orbitgp.cli.task import decide
-    from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
     from orbitgp.evidence.compare import compare, trials_of
     from orbitgp.evidence.comparison import Comparison
 
@@ -52,9 +51,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
         check_features(features, options["data"], data)
     decision = decide(data.y, options["task"])
     output.say(f"{decision.task}: {decision.reason}")
-    classify = decision.task == "classification"
-    kind = InvariantGPClassifier if classify else InvariantGPRegressor
-    estimator = kind(budget_seconds=options["budget_seconds"])
+    estimator = estimator_for(decision.task, budget_seconds=options["budget_seconds"])
     candidates, place = candidates_of(options), options["trial_index"]
     parts = {"estimator": estimator, "run": options["out"], "random_state": options["seed"]}
     with bad_input():
@@ -75,6 +72,14 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     }
     output.show(record, str(found))
     return DONE
+
+
+def estimator_for(task: str, **parameters: Any) -> Any:
+    """A classifier or a regressor."""
+    from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
+
+    kind = InvariantGPClassifier if task == "classification" else InvariantGPRegressor
+    return kind(**parameters)
 
 
 def candidates_of(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

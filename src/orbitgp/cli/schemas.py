@@ -167,3 +167,44 @@ class CompareRecord(TypedDict):
     num_data: int
     candidates: list[CandidatePart]
     warnings: list[str]
+
+
+class StepPart(TypedDict):
+    """One transformation that was tried, and the nats that it added."""
+
+    name: str
+    width: float
+    gain: float | None
+    taken: bool
+
+
+class WorthPart(TypedDict):
+    """What a transformation is worth, in nats; a group has no ends and no interval."""
+
+    name: str
+    ends: list[float] | None
+    interval: list[float] | None
+    removed: float
+    removed_error: float
+    halved: float | None
+    doubled: float | None
+    identified: bool
+
+
+class DiscoverRecord(TypedDict):
+    """discover; `run` is the folder of the fitted model, `gain` what it has more than `none`."""
+
+    schema: Literal["orbitgp.discover/1"]
+    run: str
+    task: Task
+    num_data: int
+    names: list[str]
+    gain: float
+    none: float
+    evidence_kind: Literal["exact", "bound"]
+    learned: str
+    path: list[StepPart]
+    worths: list[WorthPart]
+    sentence: str
+    seconds: float
+    warnings: list[str]

@@ -1,0 +1,92 @@
+"""`orbitgp discover`: which transformations leave the labels unchanged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orbitgp.cli.bad_input import bad_input
+from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.compare import estimator_for
+from orbitgp.cli.exit_codes import DONE
+from orbitgp.cli.fit import TASK, check_features
+from orbitgp.cli.options import pair
+from orbitgp.cli.output import Output
+from orbitgp.cli.reading import DATA, read_labelled
+from orbitgp.cli.schemas import DiscoverRecord
+
+ARGUMENTS = (
+    *DATA,
+    Argument("--out", "folder for the runs of models", required=True, path=True),
+    Argument(
+        "--features",
+        "what the kernel compares: values as they are, or edges of images",
+        choices=("pixels", "oriented"),
+        default="pixels",
+    ),
+    TASK,
+    Argument("--budget_seconds", "for each model, roughly", float, 300.0),
+    Argument("--seed", "of all random draws", int, 0),
+)
+
+
+def run(options: Mapping[str, Any], output: Output) -> int:
+    """`orbitgp discover`."""
+    from orbitgp.cli.task import decide
+    from orbitgp.evidence.discover import discover
+    from orbitgp.features import OrientedEnergy
+
+    data = read_labelled(options["data"], options["target"], pair(options["image_size"]))
+    check_features(options["features"], options["data"], data)
+    decision = decide(data.y, options["task"])
+    output.say(f"{decision.task}: {decision.reason}")
+    estimator = estimator_for(
+        decision.task,
+        budget_seconds=options["budget_seconds"],
+        feature_map=OrientedEnergy() if options["features"] == "oriented" else None,
+    )
+    with bad_input():
+        found = discover(
+            data.x,
+            data.y,
+            estimator=estimator,
+            run=options["out"],
+            random_state=options["seed"],
+            verbose=not output.as_json,
+        )
+    record: DiscoverRecord = {
+        "schema": "orbitgp.discover/1",
+        "run": str(found.estimator.run),
+        "task": decision.task,
+        "num_data": found.num_data,
+        "names": found.names,
+        "gain": found.gain,
+        "none": found.none,
+        "evidence_kind": found.estimator.evidence_kind_,
+        "learned": found.estimator.orbit_.describe(),
+        "path": [
+            {"name": step.name, "width": step.width, "gain": step.gain, "taken": step.taken}
+            for step in found.path
+        ],
+        "worths": [
+            {
+                "name": worth.name,
+                "ends": None if worth.ends is None else list(worth.ends),
+                "interval": None if worth.interval is None else list(worth.interval),
+                "removed": worth.removed,
+                "removed_error": worth.removed_error,
+                "halved": worth.halved,
+                "doubled": worth.doubled,
+                "identified": worth.identified,
+            }
+            for worth in found.ablation.worths
+        ],
+        "sentence": found.sentence,
+        "seconds": found.seconds,
+        "warnings": output.warned,
+    }
+    output.show(record, f"{found.sentence}\nnext: orbitgp report {found.estimator.run}")
+    return DONE
+
+
+DISCOVER = Command(
+    "discover", "find the transformations that leave labels unchanged", ARGUMENTS, run
+)
