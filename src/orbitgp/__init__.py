@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orbitgp.callbacks.base import Callback, JsonlLog, ProgressBar
     from orbitgp.callbacks.loggers import MLflowLog, TensorBoardLog
+    from orbitgp.displays.calibration import CalibrationDisplay
+    from orbitgp.displays.evidence import EvidenceDisplay
+    from orbitgp.displays.orbit import OrbitDisplay
+    from orbitgp.displays.ranges import RangeDisplay
     from orbitgp.errors import FileError, InputError, NumericalError, OrbitGPError
     from orbitgp.estimators.classifier import InvariantGPClassifier
     from orbitgp.estimators.regressor import InvariantGPRegressor
@@ -58,12 +62,14 @@ __all__ = [
     "RBF",
     "Ablation",
     "Affine",
+    "CalibrationDisplay",
     "Callback",
     "Certificate",
     "Comparison",
     "CyclicShifts",
     "Discovery",
     "Elbo",
+    "EvidenceDisplay",
     "ExactInvariantGP",
     "FileError",
     "FiniteOrbit",
@@ -89,6 +95,7 @@ __all__ = [
     "OneHotGaussian",
     "Orbit",
     "OrbitCheck",
+    "OrbitDisplay",
     "OrbitGPError",
     "OrbitSample",
     "OrientedEnergy",
@@ -97,6 +104,7 @@ __all__ = [
     "Prediction",
     "ProgressBar",
     "QuarterTurns",
+    "RangeDisplay",
     "Recognition",
     "Rotation",
     "SignFlips",
@@ -130,6 +138,10 @@ __all__ = [
 
 # GPyTorch and scikit-learn take a second to import, so a name is looked up when it is first used
 _HOMES = {
+    "displays.calibration": ("CalibrationDisplay",),
+    "displays.evidence": ("EvidenceDisplay",),
+    "displays.orbit": ("OrbitDisplay",),
+    "displays.ranges": ("RangeDisplay",),
     "errors": ("FileError", "InputError", "NumericalError", "OrbitGPError"),
     "estimators.classifier": ("InvariantGPClassifier",),
     "estimators.regressor": ("InvariantGPRegressor",),

@@ -71,7 +71,9 @@ def test_the_lemma_bounds_the_prior(even):
     kernel, z = model.model_.kernel, model.model_.features(model.as_inputs(x[:1]))
     mirrored = model.model_.features(model.as_inputs(x[:1] * [-1, 1]))
     same, other = (kernel(z, w).to_dense().item() for w in (z, mirrored))
-    assert found.prior_bound == pytest.approx((same - other) * (scale / 2) ** 2, rel=1e-5)
+    # the mean over the two points of an orbit, of which one is the input itself
+    expected = (2 * same - 2 * other) / 2 * (scale / 2) ** 2
+    assert found.prior_bound == pytest.approx(expected, rel=1e-5)
 
 
 def test_pairs_of_classes():

@@ -1,9 +1,9 @@
 """What each transformation of a fitted model is worth, and how far it may go.
 
-The evidence is profiled: wherever a range is moved to, the lengthscale, the kernel's variance and
-the noise take their best values. The other ranges stay where they are. The interval of a range are
-the widths at which this evidence falls by at most 2 nats, which for many data is an interval of
-95 % (Wilks 1938).
+The evidence is profiled: wherever a range is moved to, the kernel's variance and the noise take
+their best values, and so does the lengthscale where a range is removed, halved or doubled. The
+other ranges stay where they are. The interval of a range are the widths at which this evidence
+falls by at most 2 nats, which for many data is an interval of 95 % (Wilks 1938).
 """
 
 import functools
@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from orbitgp.evidence.ablation import Ablation, Worth
@@ -114,17 +115,25 @@ class Ablating:
         upper = max(asked.parameters.bounds[place][1] for place in places)
         own = float(self.at[places[-1]])
 
+        def moved(log_width: float) -> np.ndarray:
+            """Where the upper end has this width."""
+            other = self.at.copy()
+            other[list(places)] += log_width - own
+            return other
+
         @functools.cache
-        def profile(log_width: float) -> float:
-            """The evidence with this width of the upper end."""
-            moved = self.at.copy()
-            moved[list(places)] += log_width - own
-            return best_length(self.landscape, moved, LENGTH_STEPS)[1].evidence
+        def near(log_width: float) -> float:
+            """The evidence; so near that the lengthscale hardly changes."""
+            return self.landscape.at(moved(log_width)).evidence
+
+        def far(log_width: float) -> float:
+            """The evidence with the lengthscale that suits this width."""
+            return best_length(self.landscape, moved(log_width), LENGTH_STEPS)[1].evidence
 
         off, without = best_length(
             self.landscape, with_width(self.at, places, math.log(NARROWEST)), LENGTH_STEPS
         )
-        interval = interval_around(profile, own, self.best, lowest=without.evidence, upper=upper)
+        interval = interval_around(near, own, self.best, lowest=without.evidence, upper=upper)
         ends = tuple(self._end(part, width) for width in interval)
         asked.parameters.assign(asked.z)
         return Worth(
@@ -133,8 +142,8 @@ class Ablating:
             interval=(ends[0], ends[1]),
             removed=self.best - without.evidence,
             removed_error=self._spread(lambda place: self._landscape(place).at(off).evidence),
-            halved=self.best - profile(own - math.log(2)),
-            doubled=self.best - profile(min(own + math.log(2), upper)),
+            halved=self.best - far(own - math.log(2)),
+            doubled=self.best - far(min(own + math.log(2), upper)),
         )
 
     def of_part(self, part: Orbit, rest: Orbit) -> Worth:

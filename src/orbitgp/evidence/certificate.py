@@ -6,8 +6,9 @@ Markov's inequality bounds it (appendix A, with a kernel that is not normalised)
 
     P(|f(x) − f(x_a)| > L)  <  E[k(x, x) − 2 k(x, x_a) + k(x_a, x_a)] / L².
 
-Of two classes a and b, whose outputs are independent, f_a − f_b takes the place of f: it is near 1
-where an input is of class a, and −1 where it is of class b.
+An input of class a is turned into one of class b where f_a falls and f_b rises, each by more than
+L. The outputs of classes are independent given x_a, so that is the product of two probabilities,
+and its bound the square.
 """
 
 import copy
@@ -45,8 +46,9 @@ class Danger:
     pair : tuple of str, optional
         Two classes.
     probability : float
-        Posterior probability that f, or the difference of two classes, changes by more than L; the
-        mean over inputs of either class and over the transformation.
+        Posterior probability that f changes by more than L; or that f falls for the class of an
+        input and rises for the other one, each by more than L. It is the mean over inputs, of
+        either class, and over the transformation.
     prior_bound : float
         The bound of the paper's lemma on the same probability before any data are seen. It may
         exceed 1, and then says nothing.
@@ -140,8 +142,8 @@ def certificate(
     orbit : str or Orbit, optional
         The transformations, such as ``Rotation.full()``; those of the model if not given.
     deviation : float, optional
-        L. By default 1 for classes, at which an input of one class becomes undecided between two,
-        and two standard deviations of the noise for numbers.
+        L. By default ½ for classes, half way from 1 to 0, and two standard deviations of the noise
+        for numbers.
     num_draws : int, default=16
         Draws from each transformation, the same for all inputs.
     random_state : int, default=0
@@ -187,16 +189,10 @@ def certificate(
         noise = part.shared_noise(int(min(num_draws, part.size)), generator=generator)
         changes = _changes(model.model_, x, part, noise)
         if classes is None:
-            dangers.append(_danger(part, None, *changes, limit))
-            continue
-        for a, b in itertools.combinations(range(len(classes)), 2):
-            rows = torch.from_numpy((own == classes[a]) | (own == classes[b]))
-            if rows.any():
-                mean, variance, prior = (change[rows] for change in changes)
-                gap = mean[..., a] - mean[..., b]
-                pair = str(classes[a]), str(classes[b])
-                found = gap.unsqueeze(-1), 2 * variance, 2 * prior
-                dangers.append(_danger(part, pair, *found, limit))
+            fall, rise = _probabilities(changes, limit)
+            dangers.append(_danger(part, None, fall + rise, changes.bound(limit)))
+        else:
+            dangers += _pairs(part, changes, own, classes, limit)
     return Certificate(dangers, limit * scale)
 
 
@@ -204,7 +200,7 @@ def _usual(model: ExactInvariantGP, is_regression: bool) -> float:
     """L, if none is given."""
     likelihood = model.likelihood
     assert isinstance(likelihood, Gaussian)
-    return 2 * likelihood.noise.item() ** 0.5 if is_regression else 1.0
+    return 2 * likelihood.noise.item() ** 0.5 if is_regression else 0.5
 
 
 def alone(orbit: Orbit) -> Iterator[Orbit]:
@@ -222,11 +218,24 @@ def alone(orbit: Orbit) -> Iterator[Orbit]:
             yield part
 
 
+@dataclass(frozen=True)
+class _Changes:
+    """Of f(x) − f(x_a) for every input and draw."""
+
+    mean: Float[Tensor, "N S C"]
+    variance: Float[Tensor, "N S"]
+    prior: Float[Tensor, "N S"]
+    """The variance before any data were seen."""
+
+    def bound(self, limit: float) -> Float[Tensor, "N S"]:
+        """On P(|f(x) − f(x_a)| > L) under the prior."""
+        return self.prior / limit**2
+
+
 @torch.no_grad()
 def _changes(
     model: ExactInvariantGP, x: Tensor, part: Orbit, noise: Float[Tensor, "1 S K"]
-) -> tuple[Float[Tensor, "N S C"], Float[Tensor, "N S"], Float[Tensor, "N S"]]:
-    """Mean and variance of f(x) − f(x_a) for every draw, and its variance under the prior."""
+) -> _Changes:
     means, variances, priors = [], [], []
     shared = model.posterior.noise
     for one in x.split(1):
@@ -236,7 +245,9 @@ def _changes(
         means.append(mean[:1] - mean[1:])
         variances.append(_of_differences(covariance))
         priors.append(_of_differences(prior))
-    return torch.stack(means), torch.stack(variances).clamp(min=0), torch.stack(priors)
+    # ≥ 0 but for rounding
+    variance = torch.stack(variances).clamp(min=1e-12)
+    return _Changes(torch.stack(means), variance, torch.stack(priors).clamp(min=0))
 
 
 def _of_differences(covariance: Float[Tensor, "S1 S1"]) -> Float[Tensor, "S"]:
@@ -244,20 +255,37 @@ def _of_differences(covariance: Float[Tensor, "S1 S1"]) -> Float[Tensor, "S"]:
     return covariance[0, 0] + covariance.diagonal()[1:] - 2 * covariance[0, 1:]
 
 
+def _probabilities(
+    changes: _Changes, limit: float
+) -> tuple[Float[Tensor, "N S C"], Float[Tensor, "N S C"]]:
+    """That f falls, and that it rises, by more than L."""
+    spread = changes.variance.sqrt().unsqueeze(-1)
+    fall = torch.special.ndtr((changes.mean - limit) / spread)
+    return fall, torch.special.ndtr((-changes.mean - limit) / spread)
+
+
+def _pairs(
+    part: Orbit, changes: _Changes, own: np.ndarray, classes: np.ndarray, limit: float
+) -> Iterator[Danger]:
+    """All pairs of classes that inputs are of."""
+    fall, rise = _probabilities(changes, limit)
+    bound = changes.bound(limit).square()
+    rows = [torch.from_numpy(own == label) for label in classes]
+    for a, b in itertools.combinations(range(len(classes)), 2):
+        either = rows[a] | rows[b]
+        if either.any():
+            turned = [(fall[..., c] * rise[..., d])[rows[c]] for c, d in ((a, b), (b, a))]
+            pair = str(classes[a]), str(classes[b])
+            yield _danger(part, pair, torch.cat(turned), bound[either])
+
+
 def _danger(
-    part: Orbit,
-    pair: tuple[str, str] | None,
-    mean: Float[Tensor, "N S C"],
-    variance: Float[Tensor, "N S"],
-    prior: Float[Tensor, "N S"],
-    deviation: float,
+    part: Orbit, pair: tuple[str, str] | None, probability: Tensor, bound: Tensor
 ) -> Danger:
-    spread = variance.clamp(min=1e-12).sqrt().unsqueeze(-1)
-    above = torch.special.ndtr((mean - deviation) / spread)
-    below = torch.special.ndtr((-mean - deviation) / spread)
-    probability = (above + below).mean().item()
-    bound = prior.mean().item() / deviation**2
-    return Danger(_words(part), pair, probability, bound, len(mean))
+    """Means over inputs and draws."""
+    return Danger(
+        _words(part), pair, probability.mean().item(), bound.mean().item(), len(probability)
+    )
 
 
 def _words(part: Orbit) -> str:

@@ -26,11 +26,13 @@ class Comparison:
 
     Examples
     --------
+    >>> import joblib
     >>> import numpy as np
     >>> from orbitgp import compare, coordinate_swap
     >>> X = np.random.default_rng(0).uniform(-2, 2, (40, 2))
     >>> y = np.cos(X.sum(1)) + np.sin(X).prod(1)
-    >>> found = compare({"none": "none", "swap": coordinate_swap(0, 1, 2)}, X, y)
+    >>> candidates, here = {"none": "none", "swap": coordinate_swap(0, 1, 2)}, joblib.Parallel(1)
+    >>> found = compare(candidates, X, y, executor=here)
     >>> found.best.name, found.difference("none")[0] < 0
     ('swap', True)
     """

@@ -1,7 +1,8 @@
 """Which transformations leave the labels unchanged, among all that make sense for the data?
 
-Forward: on some of the data, one transformation after the other while it adds evidence. Then all
-data: a fit learns the ranges together. Backward: what is worth nothing in it is taken away again.
+Forward: on some of the data, one transformation after the other while it adds evidence. Backward:
+their ranges are learned together, and what is worth too little is taken away again. Then a fit
+learns the ranges from all data.
 """
 
 import sys
@@ -107,24 +108,24 @@ def discover(
     asked = FittedEvidence(plain, X, y, generator=generator)
     if transformations is None:
         transformations = kind_of(asked.sampling.problem.examples.x.shape[1:])
-    chosen, path = forward(Trials(asked), transformations, lambda step: told(_words(step)))
+    trials = Trials(asked)
+    chosen, path = forward(trials, transformations, lambda step: told(_words(step)))
+    if chosen:
+        # nats of few data are taken to grow with their number
+        share = trials.num_data / len(X)
+        for step in backward(Eliminations(trials, chosen), CLAIMED * share):
+            told(f"without {step.name}, which is worth {step.gain:,.1f} nats")
+            path.append(step)
+            chosen = {part: width for part, width in chosen.items() if part.name != step.name}
     model, ablation = plain, Ablation([], len(X))
-    while chosen:
+    if chosen:
         told(f"learning {' and '.join(part.name for part in chosen)} from all data")
         model = fitted(chosen)
         told(f"{model.orbit_.describe()}: {model.evidence_:,.1f} nats")
-        generator = torch.Generator().manual_seed(random_state)
-        asked = FittedEvidence(model, X, y, generator=generator)
-        given_up = backward(Eliminations(asked, list(chosen)), CLAIMED, len(X))
-        for step in given_up:
-            told(f"without {step.name}, which is worth {step.gain:,.1f} nats")
-        path += given_up
-        names = {step.name for step in given_up}
-        if not names:
-            ablation = ablate(model, X, y, num_data=NUM_ABLATED, random_state=random_state)
-            break
-        chosen = {part: width for part, width in chosen.items() if part.name not in names}
-        model = plain
+        ablation = ablate(model, X, y, num_data=NUM_ABLATED, random_state=random_state)
+    if model.evidence_ < plain.evidence_ + CLAIMED and chosen:
+        path += [Step(part.name, 0.0, model.evidence_ - plain.evidence_, False) for part in chosen]
+        model, ablation = plain, Ablation([], len(X))
     seconds = round(time.perf_counter() - start, 1)
     names = [part.name for part in transformations]
     return Discovery(model, path, names, ablation, float(plain.evidence_), len(X), seconds)

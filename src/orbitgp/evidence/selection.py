@@ -1,5 +1,6 @@
 """Forward and backward selection of transformations, by the exact evidence of some data."""
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.evidence.fitted import NUM_PAIRED, FittedEvidence
+from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.ranges import composed, learned_parameters, leaves, split_unit
 from orbitgp.evidence.transformations import Transformation, is_closed, orbit_of
-from orbitgp.hyperparameters.learn import Landscape, best_length
+from orbitgp.hyperparameters.learn import Landscape, best_length, climb
 from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
 from orbitgp.hyperparameters.subset_evidence import Subset
 from orbitgp.orbit_model import OrbitModel
@@ -21,7 +22,7 @@ from orbitgp.orbits.noise import GaussianNoise
 NUM_DATA, NUM_DRAWS = 300, 32
 """Data and draws that transformations are tried on."""
 
-LENGTH_STEPS = 2
+LENGTH_STEPS, CLIMB_STEPS = 2, 8
 
 WORTHWHILE, HOPELESS = 2.0, -20.0
 """Nats that one more transformation must add to the evidence of these data, and below which it is
@@ -62,16 +63,20 @@ class Trials:
         self.num_data = len(rows)
         self.start = asked.z[asked.parameters.lengths]
 
+    def landscape(self, orbit: Orbit) -> Landscape:
+        """The evidence with this orbit, as a function of its hyperparameters."""
+        model = OrbitModel(**self.asked.model.parts(orbit=orbit))
+        subset = Subset(self.x, self.targets, self._noise(orbit))
+        return Landscape(model, Parameters(model), subset, self.max_ratio)
+
     def evidence(self, orbit: Orbit, lengths: np.ndarray) -> tuple[float, np.ndarray]:
         """With the best lengthscale near this one, which is returned too."""
-        model = OrbitModel(**self.asked.model.parts(orbit=orbit))
-        parameters = Parameters(model)
-        subset = Subset(self.x, self.targets, self._noise(orbit))
-        landscape = Landscape(model, parameters, subset, self.max_ratio)
-        z = parameters.vector()
-        z[parameters.lengths] = lengths
+        landscape = self.landscape(orbit)
+        places = landscape.parameters.lengths
+        z = landscape.parameters.vector()
+        z[places] = lengths
         z, scales = best_length(landscape, z, LENGTH_STEPS)
-        return scales.evidence, z[parameters.lengths]
+        return scales.evidence, z[places]
 
     def _noise(self, orbit: Orbit) -> Float[Tensor, "1 S K"] | None:
         if isinstance(orbit, FiniteOrbit) and orbit.size <= NUM_DRAWS:
@@ -128,25 +133,32 @@ def _best_width(
 
 
 class Eliminations:
-    """The evidence of a fitted model without some of its transformations."""
+    """The evidence without some of the transformations that were chosen.
 
-    def __init__(self, asked: FittedEvidence, chosen: Sequence[Transformation]) -> None:
-        self.asked, self.chosen = asked, tuple(chosen)
-        self.orbit = asked.model.orbit
+    All ranges are learned together once; those that stay keep their widths.
+    """
+
+    def __init__(self, trials: Trials, chosen: Mapping[Transformation, float]) -> None:
+        self.trials, self.chosen = trials, tuple(chosen)
+        self.orbit = orbit_of(chosen)
+        landscape = trials.landscape(self.orbit)
+        z = landscape.parameters.vector()
+        z, _ = best_length(landscape, z)
+        z, scales = climb(landscape, z, max_steps=CLIMB_STEPS, on_step=lambda *_: None)
+        landscape.parameters.assign(z)
+        self.best, self.lengths = scales.evidence, z[landscape.parameters.lengths]
 
     def evidence(self, removed: Sequence[Transformation]) -> float:
-        """Of some data, with the best lengthscale; ranges that stay keep their widths."""
-        asked, z = self.asked, self.asked.z.copy()
+        """With the best lengthscale."""
         names = {name for part in removed for name in part.ranges}
-        for own in learned_parameters(self.orbit):
+        orbit = copy.deepcopy(self._rest(removed))
+        landscape = self.trials.landscape(orbit)
+        z = landscape.parameters.vector()
+        z[landscape.parameters.lengths] = self.lengths
+        for own in learned_parameters(orbit):
             if split_unit(own.name)[0] in names:
                 z[list(own.places)] = math.log(NARROWEST)
-        asked.parameters.assign(z)
-        asked.model.orbit = self._rest(removed)
-        found = best_length(asked.landscape(NUM_PAIRED), z)[1].evidence
-        asked.model.orbit = self.orbit
-        asked.parameters.assign(asked.z)
-        return found
+        return best_length(landscape, z)[1].evidence
 
     def _rest(self, removed: Sequence[Transformation]) -> Orbit:
         """The orbit without groups, or noise, that are removed; all others have the draws they had.
@@ -168,23 +180,19 @@ class Eliminations:
         return composed([*finite, *others])
 
 
-def backward(trials: Eliminations, claimed: float, num_data: int) -> list[Step]:
-    """Take away the least worthwhile, one after the other, while it is worth too few nats.
-
-    What it is worth to some data is taken to grow with their number.
-    """
-    share = num_data / min(num_data, NUM_PAIRED)
+def backward(trials: Eliminations, claimed: float) -> list[Step]:
+    """Take away the least worthwhile, one after the other, while it is worth too few nats."""
     removed: list[Transformation] = []
     steps: list[Step] = []
-    best = trials.evidence([])
+    best = trials.best
     while len(removed) < len(trials.chosen):
         waiting = [part for part in trials.chosen if part not in removed]
         left = {part: trials.evidence([*removed, part]) for part in waiting}
         part = max(left, key=lambda part: left[part])
-        worth = share * (best - left[part])
+        worth = best - left[part]
         if worth >= claimed:
             break
         steps.append(Step(part.name, 0.0, worth, False))
         removed.append(part)
-        best = left[part]
+        best = max(best, left[part])
     return steps
