@@ -18,8 +18,8 @@ from torch import Tensor
 
 from experiments.order import is_recorded
 from experiments.record import RESULTS, record
-from orbitgp import Affine, InvariantGPRegressor, Mirror, Orbit, Rotation, compare, discover
-from orbitgp.evidence.transformations import AFFINE
+from orbitgp import InvariantGPRegressor, Mirror, Orbit, Rotation, compare, discover
+from orbitgp.evidence.transformations import image_transformations, orbit_of
 from orbitgp.kernels import RBF, average_covariances_among
 from orbitgp.orbits.base import FiniteOrbit, Identity
 from orbitgp.orbits.groups import SignFlips, coordinate_swap
@@ -35,12 +35,10 @@ SHIFT = 2 * 2 / SIZE
 """Two pixels, in half-widths."""
 
 
-def shift(half: float) -> Affine:
+def shift(half: float) -> Orbit:
     """Shifts to all sides, and nothing else."""
-    learned = [name in AFFINE["shift"] for name in Affine.names]
-    high = [half * is_learned for is_learned in learned]
-    low = [-end for end in high]
-    return Affine(low, high, learn_low=learned, learn_high=learned, symmetric=True)
+    parts = image_transformations((SIZE, SIZE))
+    return orbit_of({part: half for part in parts if part.name == "shift"})
 
 
 def turn(degrees: float) -> Rotation:

@@ -1,15 +1,8 @@
 """`orbitgp compare`, whole and as the jobs of an array."""
 
-import json
-
 from orbitgp.cli import main, schemas
 from tests.cli.schema import conforms
-
-
-def in_process(capsys, *arguments):
-    """Exit code and JSON, without a process of its own."""
-    code = main([*map(str, arguments), "--json"])
-    return code, json.loads(capsys.readouterr().out)
+from tests.cli.test_commands import in_process
 
 
 def test_jobs_of_an_array_then_the_table(images, tmp_path, capsys):

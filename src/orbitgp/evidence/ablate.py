@@ -16,14 +16,15 @@ import numpy as np
 import torch
 
 from orbitgp.evidence.ablation import Ablation, Worth
-from orbitgp.evidence.fitted import NUM_PAIRED, FittedEvidence
+from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.ranges import (
     LearnedRange,
     fixed_parts,
     learned_parameters,
     with_width,
 )
-from orbitgp.hyperparameters.learn import Landscape, best_length
+from orbitgp.fit.checks import NUM_EXAMINED
+from orbitgp.hyperparameters.learn import best_length
 from orbitgp.hyperparameters.parameters import NARROWEST
 from orbitgp.orbits.base import Orbit
 
@@ -100,7 +101,6 @@ class Ablating:
         self.landscape = asked.landscape(self.size)
         self.at, scales = best_length(self.landscape, asked.z, LENGTH_STEPS)
         self.best = scales.evidence
-        self._whole: dict[int, float] = {}
 
     def all(self) -> Ablation:
         """Of every transformation."""
@@ -121,7 +121,6 @@ class Ablating:
             other[list(places)] += log_width - own
             return other
 
-        @functools.cache
         def near(log_width: float) -> float:
             """The evidence; so near that the lengthscale hardly changes."""
             return self.landscape.at(moved(log_width)).evidence
@@ -141,19 +140,19 @@ class Ablating:
             ends=asked.model.orbit.learned_ranges()[part.name],
             interval=(ends[0], ends[1]),
             removed=self.best - without.evidence,
-            removed_error=self._spread(lambda place: self._landscape(place).at(off).evidence),
+            removed_error=self._error(self.by_draws, self._by_draws(off)),
             halved=self.best - far(own - math.log(2)),
             doubled=self.best - far(min(own + math.log(2), upper)),
         )
 
     def of_part(self, part: Orbit, rest: Orbit) -> Worth:
         """Of a group: the orbit without it has the same draws of all others."""
-        asked, whole = self.asked, self.asked.model.orbit
+        asked, whole, error = self.asked, self.asked.model.orbit, 0.0
+        before = [] if asked.sampling.enumerated else self.by_draws
         asked.model.orbit = rest
         without = best_length(asked.landscape(self.size), self.at)[1].evidence
-        error = 0.0
-        if not asked.sampling.enumerated:
-            error = self._spread(lambda place: self._landscape(place).at(self.at).evidence, whole)
+        if before:
+            error = self._error(before, self._by_draws(self.at))
         asked.model.orbit = whole
         return Worth(part.describe(), None, None, self.best - without, error)
 
@@ -164,20 +163,20 @@ class Ablating:
         end = self.asked.model.orbit.learned_ranges()[part.name][1]
         return end if math.isfinite(log_width) else round(end, 5)
 
-    def _landscape(self, place: int) -> Landscape:
-        return self.asked.landscape(min(self.size, NUM_PAIRED), place)
+    @functools.cached_property
+    def by_draws(self) -> list[float]:
+        """The evidence of the whole orbit with each set of draws."""
+        return self._by_draws(self.at)
 
-    def _spread(self, without: Callable[[int], float], whole: Orbit | None = None) -> float:
+    def _by_draws(self, z: np.ndarray) -> list[float]:
+        """That of the orbit that the model has now."""
+        size = min(self.size, NUM_EXAMINED)
+        return [self.asked.landscape(size, place).at(z).evidence for place in range(NUM_SETS)]
+
+    def _error(self, whole: list[float], without: list[float]) -> float:
         """The standard deviation of what is lost over sets of draws, for all data asked."""
-        lost = []
-        for place in range(NUM_SETS):
-            less, rest = without(place), self.asked.model.orbit
-            if place not in self._whole:
-                self.asked.model.orbit = rest if whole is None else whole
-                self._whole[place] = self._landscape(place).at(self.at).evidence
-                self.asked.model.orbit = rest
-            lost.append(self._whole[place] - less)
-        return statistics.stdev(lost) * max(1.0, self.size / NUM_PAIRED)
+        lost = [a - b for a, b in zip(whole, without, strict=True)]
+        return statistics.stdev(lost) * max(1.0, self.size / NUM_EXAMINED)
 
 
 def interval_around(

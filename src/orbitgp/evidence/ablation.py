@@ -8,9 +8,7 @@ from typing import Any
 from orbitgp.errors import InputError
 from orbitgp.evidence.ranges import end_in_words, interval_in_words, split_unit
 from orbitgp.evidence.tables import data_frame
-
-IDENTIFIED = 2.0
-"""Nats that a transformation must be worth."""
+from orbitgp.fit.checks import IDENTIFIED
 
 
 @dataclass(frozen=True)

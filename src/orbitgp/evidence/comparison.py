@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orbitgp.errors import InputError
-from orbitgp.evidence.fitted import NUM_PAIRED
 from orbitgp.evidence.tables import data_frame, text_table
 from orbitgp.evidence.trials import Finding
+from orbitgp.fit.checks import NUM_EXAMINED
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _paired_error(first: Finding, second: Finding, num_data: int) -> float:
         f.by_draws if len(f.by_draws) == count else f.by_draws * count for f in (first, second)
     )
     gaps = [x - z for x, z in zip(a, b, strict=True)]
-    return statistics.stdev(gaps) * max(1.0, num_data / NUM_PAIRED)
+    return statistics.stdev(gaps) * max(1.0, num_data / NUM_EXAMINED)
 
 
 def _gap(difference: float, error: float) -> str:

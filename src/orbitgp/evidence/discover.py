@@ -109,7 +109,7 @@ def discover(
     if transformations is None:
         transformations = kind_of(asked.sampling.problem.examples.x.shape[1:])
     trials = Trials(asked)
-    chosen, path = forward(trials, transformations, lambda step: told(_words(step)))
+    chosen, path = forward(trials, transformations, lambda step: told(str(step)))
     if chosen:
         # nats of few data are taken to grow with their number
         share = trials.num_data / len(X)
@@ -122,15 +122,12 @@ def discover(
         told(f"learning {' and '.join(part.name for part in chosen)} from all data")
         model = fitted(chosen)
         told(f"{model.orbit_.describe()}: {model.evidence_:,.1f} nats")
-        ablation = ablate(model, X, y, num_data=NUM_ABLATED, random_state=random_state)
-    if model.evidence_ < plain.evidence_ + CLAIMED and chosen:
-        path += [Step(part.name, 0.0, model.evidence_ - plain.evidence_, False) for part in chosen]
-        model, ablation = plain, Ablation([], len(X))
+        gain = model.evidence_ - plain.evidence_
+        if gain < CLAIMED:
+            path += [Step(part.name, 0.0, gain, False) for part in chosen]
+            model = plain
+        else:
+            ablation = ablate(model, X, y, num_data=NUM_ABLATED, random_state=random_state)
     seconds = round(time.perf_counter() - start, 1)
     names = [part.name for part in transformations]
     return Discovery(model, path, names, ablation, float(plain.evidence_), len(X), seconds)
-
-
-def _words(step: Step) -> str:
-    sign = "+" if step.taken else "·"
-    return f"{sign} {step.name}: {step.gain:+,.1f} nats".replace("-", "−")

@@ -85,11 +85,7 @@ class Discovery:
 
     def __str__(self) -> str:
         """The path, and the sentence."""
-        lines = [
-            f"{'+' if step.taken else '·'} {step.name}: {step.gain:+,.1f} nats".replace("-", "−")
-            for step in self.path
-        ]
-        return "\n".join([*lines, self.sentence])
+        return "\n".join([*map(str, self.path), self.sentence])
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import torch
 from orbitgp.distributed.group import ALONE
 from orbitgp.errors import InputError
 from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
+from orbitgp.fit.checks import NUM_EXAMINED
 from orbitgp.fit.problem import NUM_DRAW_SETS, Problem, Sampling
 from orbitgp.hyperparameters.learn import Landscape
 from orbitgp.hyperparameters.parameters import Parameters
@@ -16,9 +17,6 @@ from orbitgp.inference.passes import Resident
 from orbitgp.orbit_model import OrbitModel
 
 ESTIMATORS = (InvariantGPClassifier, InvariantGPRegressor)
-
-NUM_PAIRED = 500
-"""Data on which evidence is compared with several sets of draws."""
 
 
 class FittedEvidence:
@@ -63,4 +61,4 @@ class FittedEvidence:
     def by_draws(self) -> tuple[float, ...]:
         """The evidence of some data with each set of draws; one number for a whole orbit."""
         places = range(1 if self.sampling.enumerated else NUM_DRAW_SETS)
-        return tuple(self.at(NUM_PAIRED, place) for place in places)
+        return tuple(self.at(NUM_EXAMINED, place) for place in places)

@@ -50,6 +50,11 @@ class Step:
     gain: float
     taken: bool
 
+    def __str__(self) -> str:
+        """One line."""
+        sign = "+" if self.taken else "·"
+        return f"{sign} {self.name}: {self.gain:+,.1f} nats".replace("-", "−")
+
 
 class Trials:
     """The evidence of the same data for one orbit after another."""
