@@ -294,6 +294,20 @@ def test_composition_applies_the_first_first(generator):
     assert_close(points[:, 4:], shifted * torch.tensor([-1.0, 1, 1, 1]))
 
 
+def test_shared_draws_take_all_points_of_groups(generator):
+    """So an average over them is invariant to the groups, whatever the other draws are."""
+    orbit, x = compose(QuarterTurns(), Mirror(), Rotation(-0.5, 0.5)), inputs((6, 6), generator)
+    assert orbit.num_shared(35) == 32
+    assert orbit.num_shared(31) == 31  # fewer than 4 draws for each point
+    noise = orbit.shared_noise(32, generator=generator)
+    counts = noise[0, :, :2].unique(dim=0, return_counts=True)[1]
+    assert counts.tolist() == [4] * 8
+    assert len(noise[0, :, 2].unique()) == 4
+    means = [orbit.at(moved, noise).points.mean(1) for moved in (x, x.rot90(1, (1, 2)), x.flip(2))]
+    assert_close(means[0], means[1])
+    assert_close(means[0], means[2])
+
+
 @pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize(
     ("make", "message"),

@@ -146,7 +146,7 @@ class Ablating:
         )
 
     def of_part(self, part: Orbit, rest: Orbit) -> Worth:
-        """Of a group: the orbit without it has the same draws of all others."""
+        """Of a group, or noise: the orbit without it has the same number of draws."""
         asked, whole, error = self.asked, self.asked.model.orbit, 0.0
         before = [] if asked.sampling.enumerated else self.by_draws
         asked.model.orbit = rest

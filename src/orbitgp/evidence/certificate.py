@@ -186,7 +186,7 @@ def certificate(
     generator = torch.Generator().manual_seed(random_state)
     dangers = []
     for part in alone(parts):
-        noise = part.shared_noise(int(min(num_draws, part.size)), generator=generator)
+        noise = part.shared_noise(part.num_shared(num_draws), generator=generator)
         changes = _changes(model.model_, x, part, noise)
         if classes is None:
             fall, rise = _probabilities(changes, limit)

@@ -53,8 +53,8 @@ def leaves(orbit: Orbit) -> Iterator[Orbit]:
 def fixed_parts(orbit: Orbit) -> list[tuple[Orbit, Orbit]]:
     """The parts of an orbit that are taken whole, and the orbit without each of them.
 
-    These are groups, and noise. The identity takes the place of a group, so that all others have
-    the draws they had.
+    These are groups, and noise. The identity takes their place, so that the noise of all others
+    stays where it is.
     """
     parts = list(leaves(orbit))
     found = []

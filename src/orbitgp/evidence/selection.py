@@ -22,7 +22,7 @@ from orbitgp.orbits.noise import GaussianNoise
 NUM_DATA, NUM_DRAWS = 300, 32
 """Data and draws that transformations are tried on."""
 
-LENGTH_STEPS, CLIMB_STEPS = 2, 8
+LENGTH_STEPS, CLIMB_STEPS = 2, 4
 
 WORTHWHILE, HOPELESS = 2.0, -20.0
 """Nats that one more transformation must add to the evidence of these data, and below which it is
@@ -86,7 +86,7 @@ class Trials:
     def _noise(self, orbit: Orbit) -> Float[Tensor, "1 S K"] | None:
         if isinstance(orbit, FiniteOrbit) and orbit.size <= NUM_DRAWS:
             return None
-        return orbit.shared_noise(NUM_DRAWS, generator=self.asked.draws())
+        return orbit.shared_noise(orbit.num_shared(NUM_DRAWS), generator=self.asked.draws())
 
 
 def forward(
@@ -166,7 +166,7 @@ class Eliminations:
         return best_length(landscape, z)[1].evidence
 
     def _rest(self, removed: Sequence[Transformation]) -> Orbit:
-        """The orbit without groups, or noise, that are removed; all others have the draws they had.
+        """The orbit without groups, or noise, that are removed; the number of draws is the same.
 
         A group of several may become a smaller one.
         """

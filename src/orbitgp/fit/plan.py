@@ -105,8 +105,7 @@ def exact_plan(
     """The plan of exact inference; None where the budget or the memory does not allow it."""
     enumerated = is_enumerated(orbit, num_data)
     fits = [count for count in DRAWS if num_data * count**2 <= MAX_PAIRS]
-    most = orbit.size if enumerated else fits[0] if fits else DRAWS[-1]
-    draws = int(min(most, orbit.size))
+    draws = int(orbit.size) if enumerated else orbit.num_shared(fits[0] if fits else DRAWS[-1])
     taken = solution_seconds(num_data, draws, num_features)
     plan = Plan(num_data, draws, enumerated, taken)
     affordable = taken <= EXACT_SHARE * resources.seconds and plan.num_bytes <= resources.memory
@@ -136,7 +135,7 @@ def inducing_plan(
     """
     usual = min(max(int(math.sqrt(MAX_PAIRS / num_data)), BOUND_DRAWS[0]), BOUND_DRAWS[1])
     enumerated = is_enumerated(orbit, num_data) and orbit.size <= usual
-    draws = int(min(usual, orbit.size))
+    draws = orbit.num_shared(usual)
     mean_seconds = full_mean_seconds(num_data, usual, num_features)
     full_mean = full_mean and num_inducing is None and num_resident == num_data
     full_mean &= resources.processes == 1 and mean_seconds <= MEAN_SHARE * resources.seconds

@@ -58,7 +58,7 @@ class Sampling:
             return None
         orbit = self.problem.model.orbit
         generator = torch.Generator().manual_seed(self.seeds[place])
-        return orbit.shared_noise(int(min(num_draws, orbit.size)), generator=generator)
+        return orbit.shared_noise(orbit.num_shared(num_draws), generator=generator)
 
     def landscape(
         self, parameters: Parameters, num_data: int, num_draws: int, place: int = 0

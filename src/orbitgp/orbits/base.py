@@ -78,6 +78,9 @@ class Orbit(nn.Module, ABC):
     noise_size: int = 1
     """K, the numbers of noise that one draw takes."""
 
+    num_points: int = 1
+    """Points of all finite parts together, if an orbit has others, too."""
+
     needs_images: bool = False
     """Whether inputs must be [N, H, W] or [N, C, H, W]."""
 
@@ -118,6 +121,10 @@ class Orbit(nn.Module, ABC):
     ) -> Float[Tensor, "1 S K"]:
         """Noise for S draws that all inputs share, as evenly spread as so few can be."""
         return balanced_uniforms(num_samples, self.noise_size, generator=generator).unsqueeze(0)
+
+    def num_shared(self, num_samples: int) -> int:
+        """The number of draws to share where about this many are wanted, at most P."""
+        return int(min(num_samples, self.size))
 
     def sample(
         self,

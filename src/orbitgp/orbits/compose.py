@@ -13,6 +13,9 @@ from orbitgp.orbits.base import FiniteOrbit, Orbit
 MAX_FINITE_SIZE = 2**24
 """Beyond this a point's number is no longer exact in float32, and repeats are rare anyway."""
 
+FEWEST = 4
+"""Draws of the other parts, at least, if all points of finite parts are to be taken for each."""
+
 
 def compose(*orbits: Orbit) -> Orbit:
     """Apply orbits in turn, the first one first.
@@ -60,6 +63,8 @@ class Composition(Orbit):
         self.orbits = nn.ModuleList(orbits)
         self.noise_size = sum(orbit.noise_size for orbit in orbits)
         self.needs_images = any(orbit.needs_images for orbit in orbits)
+        finite = [orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)]
+        self.num_points = math.prod(int(orbit.size) for orbit in finite)
 
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
@@ -79,15 +84,31 @@ class Composition(Orbit):
     def shared_noise(
         self, num_samples: int, *, generator: torch.Generator
     ) -> Float[Tensor, "1 S K"]:
-        """Balanced over all coordinates of all parts; points of finite parts may repeat."""
-        noise = super().shared_noise(num_samples, generator=generator)
+        """Balanced over all coordinates of all parts.
+
+        If S is a multiple of the P points of finite parts, as after `num_shared`, all of them are
+        taken for each of S/P draws of the others, so an average is invariant to a group exactly.
+        Otherwise points may repeat.
+        """
+        points = self.num_points
+        if num_samples % points or num_samples < FEWEST * points:
+            points = 1
+        noise = super().shared_noise(num_samples // points, generator=generator)
+        noise = noise.repeat_interleave(points, 1)
+        rest = torch.arange(num_samples) % points
         start = 0
         for part in _parts(self):
             if isinstance(part, FiniteOrbit):
-                uniform = noise[..., start : start + 1]
-                noise[..., start : start + 1] = (uniform * part.size).floor()
+                own = noise[..., start]
+                own.copy_(rest % part.size if points > 1 else (own * part.size).floor())
+                rest = rest // int(part.size)
             start += part.noise_size
         return noise
+
+    def num_shared(self, num_samples: int) -> int:
+        """A multiple of the points of finite parts, unless they are many."""
+        points = self.num_points
+        return num_samples if num_samples < FEWEST * points else num_samples // points * points
 
     def transform(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
