@@ -10,8 +10,10 @@ from experiments import (
     few_labels,
     mnist,
     order,
+    paper,
     partial_rotation,
     properties,
+    rotated,
     symmetric,
 )
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor
@@ -55,9 +57,9 @@ def few_digits(monkeypatch):
     x, y = x.numpy(), y.numpy()
     data = LabelledData(x[:90], y[:90], x[90:], y[90:])
     quick = partial(InvariantGPClassifier, settings=QUICK)
-    for module in (mnist, few_labels, partial_rotation):
+    for module in (mnist, few_labels, partial_rotation, rotated):
         monkeypatch.setattr(module, "load_named", lambda _: data)
-    for module in (mnist, order, partial_rotation):
+    for module in (mnist, order, partial_rotation, rotated):
         monkeypatch.setattr(module, "InvariantGPClassifier", quick)
     return data
 
@@ -79,6 +81,20 @@ def test_mnist_writes_what_it_found(few_digits, monkeypatch, tmp_path):
     assert set(result["seconds"]) == {"learn", "solve", "total"}
     assert "rotation (°)" in result["ranges"]
     assert (tmp_path / f"mnist-{features}-rotation-30-3.png").stat().st_size > 10_000
+
+
+@pytest.mark.usefixtures("untyped", "few_digits")
+def test_figure_5_is_drawn_from_what_was_recorded(monkeypatch, tmp_path):
+    for module in (rotated, paper):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    assert paper.draw_figures(tmp_path) == []
+    run_main(rotated, monkeypatch, "--model", "none", "fixed-rotation", "--seeds", "1")
+    found = {one["model"]: one for one in paper.recorded("rotated-*")}
+    assert found["fixed-rotation"]["learned"] == "rotation by any angle"
+    # upright and lying bars are the same if they may be turned by any angle
+    assert found["none"]["evidence"] > found["fixed-rotation"]["evidence"]
+    (path,) = paper.draw_figures(tmp_path)
+    assert path.stat().st_size > 5_000
 
 
 def test_subsets_of_digits_are_drawn_once(few_digits):
