@@ -131,6 +131,25 @@ def test_local_processes_share_the_work(found, capsys):
     assert "2 of 2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray's own
+def test_a_local_ray_finds_the_same(found):
+    ray = pytest.importorskip("ray")
+    from ray.util.joblib import register_ray
+
+    ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True)
+    try:
+        register_ray()
+        with joblib.parallel_config(backend="ray"):
+            candidates = {"none": "none", "flip": SignFlips(0)}
+            executor = joblib.Parallel(n_jobs=2)
+            other = compare(candidates, *even(), estimator=REGRESSOR, executor=executor)
+    finally:
+        ray.shutdown()
+    for name in candidates:
+        assert other[name].evidence == pytest.approx(found[name].evidence, abs=1e-6)
+
+
 def test_a_comparison_goes_on_where_it_stood(tmp_path, monkeypatch):
     candidates = {"none": "none", "flip of 0/1": SignFlips(0)}
     options = {"estimator": REGRESSOR, "executor": HERE, "run": tmp_path}
