@@ -247,6 +247,29 @@ ROTATED = (
 )
 
 
+def range_spread(results: Results) -> str:
+    """Learned ranges over draws of the same number of digits."""
+    rows: dict[str, list[str]] = {}
+    recorded = results("property-range-spread-*")
+    for found in (result["rows"][features] for result in recorded for features in MNIST):
+        for name, ends in found["upper_ends"].items():
+            digits = 1 if "°" in name or "%" in name else 2
+            told = sum(is_identified(name, words) for words in found["described"])
+            end = f"{ends['mean']:.{digits}f} ± {ends['spread']:.{digits}f}"
+            rows.setdefault(name, []).extend([end, f"{told} of {len(found['described'])}"])
+    head = ["upper end of"]
+    for features in MNIST if rows else []:
+        head += [features, "identified"]
+    return table(head, [[name, *cells] for name, cells in rows.items()])
+
+
+def is_identified(name: str, described: str) -> bool:
+    """Whether the words about an orbit do not call this range "not identified"."""
+    own = name.split(" (")[0]
+    parts = described.replace(", then ", ", ").split(", ")
+    return not any(part.startswith(f"{own} ") and "not identified" in part for part in parts)
+
+
 def rotated(results: Results) -> str:
     """Figure 5 of the paper."""
     rows = []
@@ -293,7 +316,7 @@ def paper_mnist(results: Results) -> str:
 TABLES: dict[str, Callable[[Results], str]] = {
     function.__name__: function
     for function in (
-        *(known_symmetry, any_start, digits, order),
+        *(known_symmetry, any_start, digits, range_spread, order),
         *(usps, mnist, few_labels, symmetric, molecules),
         *(partial_rotation, paper_mnist, rotated),
     )

@@ -34,6 +34,13 @@ def test_tables_without_results(monkeypatch, tmp_path):
     assert len(tables.made("few_labels").splitlines()) == 2
 
 
+def test_ranges_that_are_not_identified_are_told_apart():
+    words = "x-scale ×0.9 … ×1.1 (not identified), shear −1 … +1, then x-displacement ±1%"
+    assert not tables.is_identified("x-scale (×)", words)
+    assert tables.is_identified("shear", words)
+    assert tables.is_identified("x-displacement (% of width)", words)
+
+
 def order_result(family, evidence, nll, commit="a", **more):
     return {
         **{"data": "usps", "features": "pixels", "family": family, "seed": 0, "commit": commit},
