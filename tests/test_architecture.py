@@ -12,7 +12,7 @@ PACKAGE = Path(orbitgp.__file__).parent
 # from the ground up; modules of one layer never import each other unless they share a folder
 LAYERS = [
     {"errors", "filters", "positive", "processor"},
-    {"values", "sealed", "data"},
+    {"values", "sealed", "data", "devices"},
     {"ustatistics", "gaussians"},
     {"kernels"},
     {"orbits", "features", "posterior", "likelihoods"},

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from orbitgp.blueprints.model import model_config, model_from
+from orbitgp.devices import chosen_device
 from orbitgp.errors import FileError, InputError
 from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.estimators.archive import estimator_from, write_fitted
@@ -58,13 +60,16 @@ def save(model: object, path: str | Path) -> None:
         )
 
 
-def load(path: str | Path, **given: nn.Module) -> Any:
+def load(path: str | Path, *, device: str | torch.device | None = None, **given: nn.Module) -> Any:
     """Read what `save` wrote, or the model of a run folder.
 
     Parameters
     ----------
     path : str or pathlib.Path
         A file, or the folder of a run.
+    device : str or torch.device, optional
+        Where the model is to be; if not given, the device that it was fitted on, or the CPU, with a
+        warning, if that is not here.
     **given : torch.nn.Module
         Parts that hold code of your own, which no file contains, as in
         `load(path, feature_map=my_map)` or `load(path, orbit=my_orbit)`; what they had learned is
@@ -79,6 +84,8 @@ def load(path: str | Path, **given: nn.Module) -> Any:
     ------
     FileError
         If the file is missing, damaged or of another version.
+    InputError
+        If there is no such device.
 
     See Also
     --------
@@ -93,11 +100,12 @@ def load(path: str | Path, **given: nn.Module) -> Any:
     ...     print(str(error)[:36])
     absent.safetensors cannot be opened:
     """
-    place = Path(path)
+    place, chosen = Path(path), None if device is None else chosen_device(device)
     unknown = given.keys() - {"orbit", "feature_map", "kernel", "likelihood"}
     if unknown:
         raise InputError(
-            f"load takes orbit, feature_map, kernel and likelihood; got {', '.join(unknown)}"
+            "load takes device, orbit, feature_map, kernel and likelihood; got "
+            f"{', '.join(unknown)}"
         )
     kinds = {kind.__name__: kind for kind in ESTIMATORS}
     try:
@@ -106,5 +114,5 @@ def load(path: str | Path, **given: nn.Module) -> Any:
         raise FileError(f"{place!s:.80} cannot be opened: {error}") from None
     form, tensors, config = read_sealed(file, "InvariantGP", *kinds)
     if form == "InvariantGP":
-        return model_from(config, tensors, given)
-    return estimator_from(kinds[form], tensors, config, given)
+        return model_from(config, tensors, given).to(chosen)
+    return estimator_from(kinds[form], tensors, config, given, chosen)

@@ -46,6 +46,10 @@ class Command:
 
 RUN = Argument("run", "folder of a run", metavar="RUN", path=True)
 
+DEVICE = Argument(
+    "--device", "auto is a GPU if there is one; or cpu, or a device such as cuda:1", default="auto"
+)
+
 SHARED = (
     Argument("--json", "print one JSON object and nothing else", bool),
     Argument("--debug", "show the tracebacks of errors", bool),

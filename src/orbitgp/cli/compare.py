@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.command import DEVICE, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.fit import ORBITS, TASK, check_features
 from orbitgp.cli.options import pair
@@ -30,6 +30,7 @@ ARGUMENTS = (
     ),
     TASK,
     Argument("--budget_seconds", "for each candidate, roughly", float, 300.0),
+    DEVICE,
     Argument("--seed", "of all random draws", int, 0),
     Argument(
         "--trial_index",
@@ -51,7 +52,9 @@ def run(options: Mapping[str, Any], output: Output) -> int:
         check_features(features, options["data"], data)
     decision = decide(data.y, options["task"])
     output.say(f"{decision.task}: {decision.reason}")
-    estimator = estimator_for(decision.task, budget_seconds=options["budget_seconds"])
+    estimator = estimator_for(
+        decision.task, budget_seconds=options["budget_seconds"], device=options["device"]
+    )
     candidates, place = candidates_of(options), options["trial_index"]
     parts = {"estimator": estimator, "run": options["out"], "random_state": options["seed"]}
     with bad_input():

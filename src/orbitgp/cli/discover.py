@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.command import DEVICE, Argument, Command
 from orbitgp.cli.compare import estimator_for
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.fit import TASK, check_features
@@ -24,6 +24,7 @@ ARGUMENTS = (
     ),
     TASK,
     Argument("--budget_seconds", "for each model, roughly", float, 300.0),
+    DEVICE,
     Argument("--seed", "of all random draws", int, 0),
 )
 
@@ -41,6 +42,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     estimator = estimator_for(
         decision.task,
         budget_seconds=options["budget_seconds"],
+        device=options["device"],
         feature_map=OrientedEnergy() if options["features"] == "oriented" else None,
     )
     with bad_input():

@@ -25,7 +25,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     from orbitgp.scores import evaluate, write_test
 
     folder = Path(options["run"])
-    estimator = load_run(folder)
+    estimator = load_run(folder, options["device"])
     how = as_fitted(folder, options["data"], options["target"], options["image_size"])
     x, y, part = part_of(read_labelled(options["data"], *how), options["split"], options["data"])
     with bad_input():
@@ -49,4 +49,6 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     return DONE
 
 
-EVALUATE = Command("evaluate", "metrics of a run on labelled data", (RUN, *DATA, SPLIT), run)
+EVALUATE = Command(
+    "evaluate", "metrics of a run on labelled data", (RUN, *DATA, SPLIT, DEVICE), run
+)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import Argument, Command
+from orbitgp.cli.command import DEVICE, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.learned import learned_part, learned_rows, scores_part, scores_text
 from orbitgp.cli.options import FitOptions, write_options
@@ -64,6 +64,7 @@ ARGUMENTS = (
     ),
     Argument("--num_inducing", "inducing variables; as many as the budget allows", int),
     Argument("--budget_seconds", "for the whole fit, roughly", float, 300.0),
+    DEVICE,
     Argument("--seed", "of all random draws", int, 0),
     *(
         Argument(
@@ -156,6 +157,7 @@ def fitted(
         budget_seconds=options.budget_seconds,
         settings=options.settings,
         run=run,
+        device=options.device,
         callbacks=[FitWatcher(options, run, output)],
         random_state=options.seed,
         verbose=not output.as_json and not output.quiet,

@@ -26,6 +26,7 @@ class FitOptions:
     likelihood: str
     num_inducing: int | None
     budget_seconds: float
+    device: str
     seed: int
     settings: TrainingSettings
 

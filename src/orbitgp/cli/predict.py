@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import RUN, Argument, Command
+from orbitgp.cli.command import DEVICE, RUN, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
 from orbitgp.cli.reading import DATA, as_fitted, file_names, is_table, read_unlabelled
@@ -32,7 +32,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     if out is not None and out.suffix not in (".csv", ".npz"):
         raise InputError(f"--out must end with .csv or .npz; got {out.name!r}")
     folder = Path(options["run"])
-    estimator = load_run(folder)
+    estimator = load_run(folder, options["device"])
     target, size = as_fitted(folder, options["data"], options["target"], options["image_size"])
     try:
         x = read_unlabelled(options["data"], options["split"], target, size)
@@ -129,4 +129,6 @@ def write(predictions: Predictions, out: Path) -> None:
     write_atomically(out, file.getvalue())
 
 
-PREDICT = Command("predict", "predict for inputs, as CSV or npz", (RUN, *DATA, SPLIT, OUT), run)
+PREDICT = Command(
+    "predict", "predict for inputs, as CSV or npz", (RUN, *DATA, SPLIT, OUT, DEVICE), run
+)

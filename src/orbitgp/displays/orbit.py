@@ -77,8 +77,8 @@ class OrbitDisplay:
         with torch.no_grad():
             draws = orbit.sample(x, count, generator=generator).points
         return cls(
-            inputs=x.numpy(),
-            draws=draws.numpy(),
+            inputs=x.cpu().numpy(),
+            draws=draws.cpu().numpy(),
             ranges=orbit.learned_ranges(),
             description=orbit.describe(),
         )

@@ -28,7 +28,7 @@ from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
 
 NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_", "num_draws_")
 ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_", "input_shape_")
-OTHERS = ("stopped_", "flat_target_", "num_data_", "evidence_kind_")
+OTHERS = ("stopped_", "flat_target_", "num_data_", "evidence_kind_", "device_")
 
 
 OWN = ("feature_map", "kernel")
@@ -61,8 +61,17 @@ def read_fitted(estimator: Any, data: bytes, path: Path) -> None:
     fill_estimator(estimator, tensors, config, given)
 
 
-def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: Any) -> Any:
-    """An estimator of this kind with the parameters and all that is in the file."""
+def estimator_from(
+    kind: Any,
+    tensors: dict[str, Tensor],
+    config: Any,
+    given: Any,
+    device: torch.device | None = None,
+) -> Any:
+    """An estimator of this kind with the parameters and all that is in the file.
+
+    It is moved to the device, if one is given, or else to that of the fit.
+    """
     try:
         parameters = dict(config["parameters"])
         if parameters.keys() != parameters_of(kind()).keys():
@@ -81,13 +90,19 @@ def estimator_from(kind: Any, tensors: dict[str, Tensor], config: Any, given: An
         estimator = kind(**parameters)
     except MALFORMED as error:
         _refuse(error)
-    fill_estimator(estimator, tensors, config, given)
+    fill_estimator(estimator, tensors, config, given, device)
     for name in own:
         setattr(estimator, name, copy.deepcopy(getattr(estimator.model_, name)))
     return estimator
 
 
-def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, given: Any) -> None:
+def fill_estimator(
+    estimator: Any,
+    tensors: dict[str, Tensor],
+    config: Any,
+    given: Any,
+    device: torch.device | None = None,
+) -> None:
     """All that was learned, checked before any of it is taken."""
     if isinstance(given.get("kernel"), Kernel):  # a fit gives a variance to one that has none
         given = {**given, "kernel": with_variance(copy.deepcopy(given["kernel"]))}
@@ -95,6 +110,7 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         model = model_from(config["model"], within(tensors, "model"), given)
         fitted = {name: config["fitted"][name] for name in NUMBERS}
         fitted |= {name: config["fitted"][name] for name in OTHERS if name in config["fitted"]}
+        fitted["device_"] = str(device or fitted.get("device_", "cpu"))
         if not all(isinstance(fitted[name], int | float) for name in NUMBERS):
             raise TypeError(f"numbers expected, got {fitted}")
         fitted |= {name: _array_from(*config["arrays"][name]) for name in config["arrays"]}
@@ -113,7 +129,7 @@ def fill_estimator(estimator: Any, tensors: dict[str, Tensor], config: Any, give
         _refuse(error)
     for name, value in {**fitted, "model_": model, "orbit_": model.orbit}.items():
         setattr(estimator, name, value)
-    estimator._prepare()
+    estimator._return()
 
 
 def _check_shape(shape: np.ndarray) -> None:

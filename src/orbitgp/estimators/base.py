@@ -1,5 +1,6 @@
 """What classifier and regressor share: inputs, runs, and prediction noise that is drawn once."""
 
+import copy
 import functools
 import math
 import warnings
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from orbitgp.callbacks.base import Callback, ProgressBar, Several
+from orbitgp.devices import chosen_device, memory_of, rates_of
 from orbitgp.distributed.current import current_group
 from orbitgp.distributed.group import Group
 from orbitgp.errors import InputError
@@ -37,7 +39,7 @@ from orbitgp.fit.inducing import solve_with_inducing
 from orbitgp.fit.initial import initial_model
 from orbitgp.fit.learning import Learning
 from orbitgp.fit.log_odds import solve_log_odds
-from orbitgp.fit.plan import Plan, Resources, exact_plan, inducing_plan, machine_memory
+from orbitgp.fit.plan import Plan, Resources, exact_plan, inducing_plan
 from orbitgp.fit.problem import Problem, Sampling
 from orbitgp.fit.run import Outcome, run_fit
 from orbitgp.fit.settings import TrainingSettings
@@ -121,6 +123,7 @@ class InvariantGPEstimator(BaseEstimator):
         settings: TrainingSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
+        device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -133,6 +136,7 @@ class InvariantGPEstimator(BaseEstimator):
         self.settings = settings
         self.run = run
         self.callbacks = callbacks
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -151,10 +155,10 @@ class InvariantGPEstimator(BaseEstimator):
         self._check_parameters()
         _warn_of_training(self.feature_map)
         # what cannot be used is refused before a folder is made for it
-        orbit = starting_orbit(self.orbit)
+        orbit, device = starting_orbit(self.orbit), chosen_device(self.device)
         if self.image_shape is None:
             check_layout(X, orbit)
-        self.input_shape_ = np.array(X.shape[1:])
+        self.input_shape_, self.device_ = np.array(X.shape[1:]), str(device)
         examples = self._examples(X, y, whole)
         group = current_group()
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
@@ -174,20 +178,20 @@ class InvariantGPEstimator(BaseEstimator):
         callback = Several(told if group.rank == 0 else ())
         learning, inference = self._learning(orbit, examples, task, generator, group)
         self._take(run_fit(learning, inference, callback, folder.checkpoint))
-        folder.finish(self, examples.x, y, raw)
+        folder.finish(self, examples.x.cpu(), y, raw)
 
     def _examples(self, X: np.ndarray, y: Tensor, whole: Whole | None) -> Examples:
         """The data as the model sees them: these, or a stream of which they are a sample."""
         self.scale_ = scale_of(X) if whole is None else whole.scale
-        x = self._inputs(X)
+        x, y = self._inputs(X).to(self.device_), y.to(self.device_)
         if whole is None:
             return Resident(x, y)
-        return Streamed(
-            whole.stream,
-            lambda batch_x, batch_y: (self._inputs(batch_x), whole.encode(batch_y)),
-            whole.num_data,
-            (x, y),
-        )
+
+        def prepared(batch_x: np.ndarray, batch_y: np.ndarray) -> tuple[Tensor, Tensor]:
+            x, y = self._inputs(batch_x), whole.encode(batch_y)
+            return x.to(self.device_), y.to(self.device_)
+
+        return Streamed(whole.stream, prepared, whole.num_data, (x, y))
 
     def _learning(
         self,
@@ -200,7 +204,8 @@ class InvariantGPEstimator(BaseEstimator):
         """What is to be learned, and the kind of inference that the budget affords."""
         x = examples.x
         features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
-        plan, inference = self._plan(orbit, examples, task, _num_features(features, x), group)
+        num_features = _num_features(copy.deepcopy(features).to(x.device), x)
+        plan, inference = self._plan(orbit, examples, task, num_features, group)
         model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
         problem = Problem(model, examples, task.max_ratio, group)
         sampling = Sampling(problem, plan.enumerated, generator)
@@ -209,7 +214,9 @@ class InvariantGPEstimator(BaseEstimator):
     def _plan(
         self, orbit: Orbit, examples: Examples, task: Task, num_features: int, group: Group
     ) -> tuple[Plan, Inference]:
-        resources = Resources(float(self.budget_seconds), machine_memory(group.size), group.size)
+        device = examples.x.device
+        memory, rates = memory_of(device, group.size), rates_of(device)
+        resources = Resources(float(self.budget_seconds), memory, group.size, rates)
         sizes = {"num_features": num_features, "resources": resources}
         resident = len(examples.x)
         if task.final is None and self.num_inducing is None and task.in_memory and group.size == 1:
@@ -281,11 +288,39 @@ class InvariantGPEstimator(BaseEstimator):
                 raise InputError(f"{name} must be {expected}; got {getattr(self, name)!r:.80}")
 
     def _predict(self, X: Any) -> Prediction:
-        samples = self._samples(self.as_inputs(X))
+        samples = self._samples(self._checked(X))
         return Prediction.concatenated(list(map(self._predictor, samples)))
 
     def as_inputs(self, X: Any) -> Tensor:
         """Inputs as the fitted model sees them, if they are like those of the fit."""
+        return self._checked(X).to(self.device_)
+
+    def to(self, device: str | torch.device) -> "InvariantGPEstimator":
+        """Move a fitted estimator to another device.
+
+        Parameters
+        ----------
+        device : str or torch.device
+            "auto", "cpu", or one that is there, such as "cuda:1".
+
+        Returns
+        -------
+        InvariantGPClassifier or InvariantGPRegressor
+            The estimator itself; `device_` names the device.
+
+        Raises
+        ------
+        InputError
+            If there is no such device.
+        """
+        check_is_fitted(self)
+        chosen = chosen_device(device)
+        self.model_.to(chosen)
+        self.device_ = str(chosen)
+        self._prepare()
+        return self
+
+    def _checked(self, X: Any) -> Tensor:
         check_is_fitted(self)
         check_dense(X)
         check_alike(X, tuple(self.input_shape_.tolist()), self.scale_)
@@ -304,20 +339,37 @@ class InvariantGPEstimator(BaseEstimator):
         self._prepared = (self.model_, self.model_.predictor())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is prepared for predictions, which can be made again."""
+        """On the CPU, and without what is prepared for predictions, which can be made again."""
         state: Any = super().__getstate__()
-        return {name: part for name, part in state.items() if name != "_prepared"}
+        state = {name: part for name, part in state.items() if name != "_prepared"}
+        if state.get("device_", "cpu") != "cpu":
+            model = copy.deepcopy(state["model_"]).cpu()
+            state |= {"model_": model, "orbit_": model.orbit}
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Prepare predictions again."""
+        """Back to the device it was on, if it is there, and prepare predictions again."""
         super().__setstate__(state)
         if hasattr(self, "model_"):
-            self._prepare()
+            self._return()
+
+    def _return(self) -> None:
+        """To `device_`; to the CPU, with a warning, if there is no such device here."""
+        try:
+            self.to(self.device_)
+        except InputError:
+            warnings.warn(
+                f"the model was saved on {self.device_:.40}, which is not here; it is on the CPU "
+                "now",
+                UserWarning,
+                stacklevel=3,
+            )
+            self.to("cpu")
 
     def _samples(self, x: Tensor) -> Iterator[OrbitSample]:
         for batch in x.split(PREDICTION_BATCH):
             with torch.no_grad():
-                sample = self.model_.sample_orbit_at(batch, self.prediction_noise_)
+                sample = self.model_.sample_orbit_at(batch.to(self.device_), self.prediction_noise_)
             # the draws that all inputs share are the whole orbit of the fitted model
             yield replace(sample, orbit_size=sample.num_samples)
 

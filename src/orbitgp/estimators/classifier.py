@@ -75,6 +75,10 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         an interrupted fit, and `orbitgp.load(run)` reads the model back.
     callbacks : sequence of Callback, default=()
         Told about the progress of a fit.
+    device : str or torch.device, default="auto"
+        Where the model is computed: "cpu", or a device such as "cuda:1"; "auto" is a GPU if there
+        is one, of several processes that of the local rank. Random numbers are always drawn on the
+        CPU, so that a seed means the same everywhere.
     random_state : int or numpy.random.RandomState, optional
         Seed of all random draws; an int makes a fit reproducible.
     verbose : bool, default=False
@@ -93,6 +97,8 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         Standard error of `evidence_`, in nats: how it varies with the draws from the orbit.
     evidence_kind_ : str
         "exact" or "bound". Compare values of the same kind, for the same data, only.
+    device_ : str
+        The device that `device` stood for.
     num_draws_ : int
         Transformations that all inputs share.
     evidence_curve_ : list of Evaluation
@@ -141,6 +147,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         settings: TrainingSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
+        device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -154,6 +161,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             settings=settings,
             run=run,
             callbacks=callbacks,
+            device=device,
             random_state=random_state,
             verbose=verbose,
         )
@@ -225,7 +233,8 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     def training_data(self, X: Any, y: Any) -> tuple[Tensor, Tensor, Task]:
         """Inputs and numbers of classes as the fitted model has them, and how they are modelled."""
         X, y = self._validated(X, y)
-        return self._inputs(X), self._class_numbers(y), self._task(len(self.classes_), None)
+        task = self._task(len(self.classes_), None)
+        return self._inputs(X).to(self.device_), self._class_numbers(y).to(self.device_), task
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
@@ -292,7 +301,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         prediction = self._predict(X)
         likelihood = self.model_.likelihood
         assert isinstance(likelihood, OneHotGaussian | LocalLikelihood)
-        return likelihood.class_probabilities(prediction).numpy()
+        return likelihood.class_probabilities(prediction).cpu().numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the most probable class.

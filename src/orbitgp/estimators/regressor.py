@@ -51,6 +51,10 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         an interrupted fit, and `orbitgp.load(run)` reads the model back.
     callbacks : sequence of Callback, default=()
         Told about the progress of a fit.
+    device : str or torch.device, default="auto"
+        Where the model is computed: "cpu", or a device such as "cuda:1"; "auto" is a GPU if there
+        is one, of several processes that of the local rank. Random numbers are always drawn on the
+        CPU, so that a seed means the same everywhere.
     random_state : int or numpy.random.RandomState, optional
         Seed of all random draws; an int makes a fit reproducible.
     verbose : bool, default=False
@@ -68,6 +72,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         Standard error of `evidence_`, in nats: how it varies with the draws from the orbit.
     evidence_kind_ : str
         "exact" or "bound". Compare values of the same kind, for the same data, only.
+    device_ : str
+        The device that `device` stood for.
     num_draws_ : int
         Transformations that all inputs share.
     evidence_curve_ : list of Evaluation
@@ -197,7 +203,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
     def training_data(self, X: Any, y: Any) -> tuple[Tensor, Tensor, Task]:
         """Inputs and targets as the fitted model has them, and how they are modelled."""
         X, y = self._validated(X, y)
-        return self._inputs(X), self._standard(y), _task(in_memory=True)
+        x, targets = self._inputs(X).to(self.device_), self._standard(y).to(self.device_)
+        return x, targets, _task(in_memory=True)
 
     @property
     def log_target_scale(self) -> float:
@@ -231,14 +238,14 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
             Means; with `return_std` means and standard deviations, in the units of y.
         """
         prediction = self._predict(X)
-        mean = prediction.mean.numpy() * self.target_scale_ + self.target_mean_
+        mean = prediction.mean.cpu().numpy() * self.target_scale_ + self.target_mean_
         mean = mean[:, 0] if self.flat_target_ else mean
         if not return_std:
             return mean
         likelihood = self.model_.likelihood
         assert isinstance(likelihood, Gaussian)
         with torch.no_grad():
-            variance = (prediction.variance + likelihood.noise).numpy()
+            variance = (prediction.variance + likelihood.noise).cpu().numpy()
         deviation = np.sqrt(variance) * self.target_scale_
         return mean, deviation[:, 0] if self.flat_target_ else deviation
 

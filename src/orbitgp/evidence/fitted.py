@@ -36,7 +36,7 @@ class FittedEvidence:
             )
         x, labels, task = estimator.training_data(X, y)
         parts = estimator.model_.parts(likelihood=task.likelihood)
-        self.model = OrbitModel(**copy.deepcopy(parts))
+        self.model = OrbitModel(**copy.deepcopy(parts)).to(x.device)
         self.num_data, self.num_draws = len(x), int(estimator.num_draws_)
         problem = Problem(self.model, Resident(x, labels), task.max_ratio, ALONE)
         self.sampling = Sampling(problem, estimator.prediction_noise_ is None, generator)

@@ -2,6 +2,7 @@
 
 import time
 
+from orbitgp.devices import rates_of
 from orbitgp.fit.checks import NUM_EXAMINED
 from orbitgp.fit.learning import NUM_CHECKED, Learning
 from orbitgp.fit.plan import factor_seconds, kernel_seconds
@@ -25,11 +26,12 @@ def expected_seconds(learning: Learning) -> float:
     start = time.perf_counter()
     points = probe.subset.points(learning.problem.model)
     point = (time.perf_counter() - start) / (points.shape[0] * points.shape[1])
+    rates = rates_of(points.device)
 
     def evaluation(num_data: int, num_draws: int) -> float:
         size = min(num_data, len(learning.problem.examples.x))
-        kernel = kernel_seconds(size, num_draws, points.shape[2])
-        return size * num_draws * point + kernel + FACTORED * factor_seconds(size)
+        kernel = kernel_seconds(size, num_draws, points.shape[2], rates)
+        return size * num_draws * point + kernel + FACTORED * factor_seconds(size, rates)
 
     settings, plan = learning.settings, learning.plan
     climb_draws, scan_draws, widths = settings.climb_draws, settings.scan_draws, 0

@@ -33,22 +33,24 @@ def initial_model(
 ) -> OrbitModel:
     """A model whose lengthscale is a typical distance, on the principal axes of its features.
 
-    It learns in copies of likelihood, feature map and kernel, which is an RBF if none is given.
+    It is on the device of the inputs, and learns in copies of likelihood, feature map and kernel,
+    which is an RBF if none is given.
     """
     order = torch.randperm(len(x), generator=generator)[:NUM_PROJECTED].to(x.device)
-    feature_map = copy.deepcopy(feature_map)
+    feature_map = copy.deepcopy(feature_map).to(x.device)
     features = torch.cat([feature_map(part) for part in x[order].split(256)])
     projection = None
     if features.dtype == torch.float32 and features.shape[1] > MAX_AXES:
         projection = Projection.principal(features, left_out=LEFT_OUT, most=MAX_AXES)
     points = features if projection is None else projection(features)
-    return OrbitModel(
+    model = OrbitModel(
         orbit=orbit,
         kernel=_started(kernel, points),
         likelihood=copy.deepcopy(likelihood),
         feature_map=feature_map,
         projection=projection,
     )
+    return model.to(x.device)
 
 
 def _started(kernel: Kernel | None, points: Float[Tensor, "M D"]) -> Kernel:

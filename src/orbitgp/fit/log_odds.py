@@ -4,6 +4,7 @@ Ranges and lengthscale were learned by the exact evidence of one-hot targets. Th
 is that of the highest bound, on some data that have a variable each.
 """
 
+import copy
 import math
 
 import torch
@@ -35,6 +36,7 @@ def solve_log_odds(likelihood: LocalLikelihood, learning: Learning, callback: Ca
     del callback
     problem, order = learning.problem, learning.sampling.order
     model, x = problem.model, problem.examples.x
+    likelihood = copy.deepcopy(likelihood).to(x.device)
     labels = likelihood.labels_of(problem.examples.y)
     noise = learning.noise
     points = orbit_points(model, x[order[: learning.plan.num_points]], noise)

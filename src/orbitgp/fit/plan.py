@@ -1,14 +1,13 @@
 """What a budget affords: exact inference or a bound, how many draws and inducing variables."""
 
 import math
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
+from orbitgp.devices import Rates, rates_of
 from orbitgp.inference.full_data_mean import NUM_COLUMNS
 from orbitgp.orbits.base import FiniteOrbit, Orbit
-from orbitgp.processor import ENTRIES, FLOAT64_FLOPS, FLOPS
 
 DRAWS = (64, 32, 16, 8, 4)
 MAX_PAIRS = 1.3e6
@@ -30,8 +29,8 @@ EXACT_SHARE = 0.8
 MEAN_SHARE, INDUCING_SHARE = 0.6, 0.15
 """Of the budget, for a mean on all data, and for the inducing variables."""
 
-MEAN_ROUNDS, ROUND = 60, 2.6e-9
-"""Products with K for a mean on all data, and seconds of one thread for an entry in each."""
+MEAN_ROUNDS, ROUND = 60, 1.3
+"""Products with K for a mean on all data, and the exponentials that an entry in each is worth."""
 
 NUM_SOLVES = 8
 """Factorisations of M×M matrices while the ratio is chosen."""
@@ -70,33 +69,29 @@ class Plan:
         mean = 4 * self.num_data**2 / 2 + columns if self.full_mean else 0.0
         return mean + 6 * 8.0 * self.num_points**2
 
-    def describe(self, seconds: float) -> str:
+    def describe(self, seconds: float, device: str = "cpu") -> str:
         """For people who wait; `seconds` are those of the whole fit."""
+        where = "" if device == "cpu" else f" on {device}"
         draws = "all points" if self.enumerated else f"{self.num_draws} draws"
         sizes = f"{self.num_data:,} inputs × {draws} of their orbits"
         taken = f"about {max(seconds, 1):.0f} s, {max(self.num_bytes / 1e9, 0.1):.1f} GB"
         if not self.num_points:
-            return f"exact inference: {sizes}, {taken}"
+            return f"exact inference{where}: {sizes}, {taken}"
         mean = " and a mean on all data" if self.full_mean else ""
         return (
-            f"a bound on the evidence: {sizes}, {self.num_points:,} inducing variables{mean}, "
-            f"{taken}"
+            f"a bound on the evidence{where}: {sizes}, {self.num_points:,} inducing variables"
+            f"{mean}, {taken}"
         )
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a fit may use: seconds, bytes, and how many processes share the work."""
+    """What a fit may use: seconds, bytes, a device, and how many processes share the work."""
 
     seconds: float
     memory: float
     processes: int = 1
-
-
-def machine_memory(processes: int = 1) -> float:
-    """A process's part of half of the machine's memory."""
-    here = min(processes, int(os.environ.get("LOCAL_WORLD_SIZE", processes)))
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2 / max(here, 1)
+    rates: Rates = field(default_factory=lambda: rates_of(torch.device("cpu")))
 
 
 def exact_plan(
@@ -106,7 +101,7 @@ def exact_plan(
     enumerated = is_enumerated(orbit, num_data)
     fits = [count for count in DRAWS if num_data * count**2 <= MAX_PAIRS]
     draws = int(orbit.size) if enumerated else orbit.num_shared(fits[0] if fits else DRAWS[-1])
-    taken = solution_seconds(num_data, draws, num_features)
+    taken = solution_seconds(num_data, draws, num_features, resources.rates)
     plan = Plan(num_data, draws, enumerated, taken)
     affordable = taken <= EXACT_SHARE * resources.seconds and plan.num_bytes <= resources.memory
     return plan if affordable else None
@@ -136,17 +131,18 @@ def inducing_plan(
     usual = min(max(int(math.sqrt(MAX_PAIRS / num_data)), BOUND_DRAWS[0]), BOUND_DRAWS[1])
     enumerated = is_enumerated(orbit, num_data) and orbit.size <= usual
     draws = orbit.num_shared(usual)
-    mean_seconds = full_mean_seconds(num_data, usual, num_features)
+    rates = resources.rates
+    mean_seconds = full_mean_seconds(num_data, usual, num_features, rates)
     full_mean = full_mean and num_inducing is None and num_resident == num_data
     full_mean &= resources.processes == 1 and mean_seconds <= MEAN_SHARE * resources.seconds
     full_mean &= Plan(num_data, 1, False, 0.0, 1, True).num_bytes <= resources.memory
 
     def seconds(num_points: int) -> float:
-        shared = num_data * num_points * (usual**2 * entry_seconds(num_features))
-        shared += num_grams * 3 * num_data * num_points**2 / FLOAT64_FLOPS
-        own = (num_points * usual) ** 2 / 2 * entry_seconds(num_features)
-        own += (3 + NUM_SOLVES) * num_points**3 / FLOAT64_FLOPS
-        return (shared / resources.processes + own) / torch.get_num_threads()
+        shared = num_data * num_points * (usual**2 * entry_seconds(num_features, rates))
+        shared += num_grams * 3 * num_data * num_points**2 / rates.float64_flops
+        own = (num_points * usual) ** 2 / 2 * entry_seconds(num_features, rates)
+        own += (3 + NUM_SOLVES) * num_points**3 / rates.float64_flops
+        return shared / resources.processes + own
 
     # of a stream, half of the sample in memory is left to tell what is unexplained
     largest = num_resident if num_resident == num_data else max(1, num_resident // 2)
@@ -166,28 +162,29 @@ def inducing_plan(
     return Plan(num_data, draws, enumerated, total, num_points, full_mean)
 
 
-def entry_seconds(num_features: int) -> float:
-    """Of one thread for one base covariance: its product and its exponential."""
-    return 1 / ENTRIES + 2 * min(num_features, MAX_AXES) / FLOPS
+def entry_seconds(num_features: int, rates: Rates) -> float:
+    """Of one base covariance: its product and its exponential."""
+    return 1 / rates.entries + 2 * min(num_features, MAX_AXES) / rates.flops
 
 
-def solution_seconds(num_data: int, num_draws: int, num_features: int) -> float:
+def solution_seconds(num_data: int, num_draws: int, num_features: int, rates: Rates) -> float:
     """Of one covariance of all data, its factorisation and what leaves each datum out."""
-    return kernel_seconds(num_data, num_draws, num_features) + factor_seconds(num_data)
+    return kernel_seconds(num_data, num_draws, num_features, rates) + factor_seconds(
+        num_data, rates
+    )
 
 
-def kernel_seconds(num_data: int, num_draws: int, num_features: int) -> float:
+def kernel_seconds(num_data: int, num_draws: int, num_features: int, rates: Rates) -> float:
     """Of the covariance of averages over S points."""
-    entries = (num_data * num_draws) ** 2 / 2
-    return entries * entry_seconds(num_features) / torch.get_num_threads()
+    return (num_data * num_draws) ** 2 / 2 * entry_seconds(num_features, rates)
 
 
-def factor_seconds(num_data: int) -> float:
+def factor_seconds(num_data: int, rates: Rates) -> float:
     """Of a factorisation, and what is solved with it."""
-    return num_data**3 / FLOAT64_FLOPS / torch.get_num_threads()
+    return num_data**3 / rates.float64_flops
 
 
-def full_mean_seconds(num_data: int, num_draws: int, num_features: int) -> float:
+def full_mean_seconds(num_data: int, num_draws: int, num_features: int, rates: Rates) -> float:
     """Of a mean on all data by conjugate gradients, for a few ratios."""
-    entry = num_draws**2 * entry_seconds(num_features) + MEAN_ROUNDS * ROUND
-    return num_data**2 / 2 * entry / torch.get_num_threads()
+    entry = num_draws**2 * entry_seconds(num_features, rates) + MEAN_ROUNDS * ROUND / rates.entries
+    return num_data**2 / 2 * entry

@@ -43,7 +43,8 @@ def run_fit(
 
     Of several processes the first learns, and all share the passes over the data.
     """
-    callback.announced(learning.plan.describe(expected_seconds(learning)))
+    device = str(learning.problem.examples.x.device)
+    callback.announced(learning.plan.describe(expected_seconds(learning), device))
     checkpoint.restore(learning)
 
     def learn() -> list[Any]:

@@ -55,7 +55,9 @@ class Parameters:
         self.num_widths, self._ends = sum(widths), np.cumsum([0, *widths]).tolist()
         self.num_lengths = sum(int(p.chosen.sum()) for p in self._parts) - self.num_widths
         start, uppers = self.vector(), [part.upper for part in self._parts]
-        most = np.concatenate([upper.double().log().numpy() for upper in uppers] or [start[:0]])
+        most = np.concatenate(
+            [upper.double().log().cpu().numpy() for upper in uppers] or [start[:0]]
+        )
         self.bounds = [
             (math.log(NARROWEST), high) if place < self.num_widths else (at - REACH, at + REACH)
             for place, (at, high) in enumerate(zip(start, _filled(most, len(start)), strict=True))
@@ -80,8 +82,7 @@ class Parameters:
     def vector(self) -> np.ndarray:
         """z as the model has it."""
         logs = [part.value()[part.chosen].double().log() for part in self._parts]
-        plain = [p.double().flatten() for p in self._others]
-        return torch.cat([torch.zeros(0, dtype=torch.float64), *logs, *plain]).cpu().numpy()
+        return _joined([*logs, *(p.double().flatten() for p in self._others)])
 
     @torch.no_grad()
     def assign(self, z: np.ndarray) -> None:
@@ -125,7 +126,12 @@ class Parameters:
             slope = slope.where(slope > 0, torch.ones_like(slope))
             found.append((gradient * value.detach() / slope)[part.chosen].double())
         found += [gradient.double().flatten() for gradient in of_raw[len(self._parts) :]]
-        return torch.cat([torch.zeros(0, dtype=torch.float64), *found]).cpu().numpy()
+        return _joined(found)
+
+
+def _joined(parts: Sequence[Tensor]) -> np.ndarray:
+    """One vector, which scipy can move."""
+    return np.concatenate([np.zeros(0), *(part.cpu().numpy() for part in parts)])
 
 
 def learned_ranges(orbit: Orbit) -> list[UniformRange]:

@@ -334,7 +334,7 @@ class SignFlips(FiniteOrbit):
                 f"them; got {list(x.shape)}"
             )
         table = torch.ones(int(self.size), x.shape[1], dtype=x.dtype, device=x.device)
-        table[:, list(self.coordinates)] = self.signs.to(x)
+        table.index_copy_(1, torch.tensor(self.coordinates, device=x.device), self.signs.to(x))
         return x.unsqueeze(1) * table[index]
 
     def describe(self) -> str:
