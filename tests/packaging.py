@@ -18,13 +18,15 @@ FIT = """
 import numpy as np
 from sklearn.datasets import load_digits
 from orbitgp import InvariantGPClassifier, TrainingSettings
+from orbitgp.reports import write_report
 digits = load_digits()
 quick = TrainingSettings(
     max_steps=2, scan_size=40, scan_draws=4, climb_size=40, climb_draws=4, search_size=60
 )
-model = InvariantGPClassifier("rotation", settings=quick, random_state=0)
+model = InvariantGPClassifier("rotation", settings=quick, run="run", random_state=0)
 model.fit(digits.images[:100], digits.target[:100])
 assert model.score(digits.images[100:200], digits.target[100:200]) > 0.8
+write_report("run")  # its templates are in the wheel
 """
 
 USES = {

@@ -51,6 +51,11 @@ BORDERS = {
     "matplotlib": {"displays/axes.py"},
     "ray": {"recipes.py"},
     "pandas": {"evidence/tables.py"},
+    "jinja2": {"reports/page.py"},
+    "markupsafe": {
+        f"reports/{name}.py"
+        for name in ("charts", "gallery", "performance", "pictures", "training")
+    },
     "scipy": {"hyperparameters/learn.py"},
 }
 
@@ -163,3 +168,13 @@ def test_importing_takes_little_more_than_importing_torch():
     command = [sys.executable, "-c", code]
     runs = [subprocess.run(command, capture_output=True, check=True) for _ in range(3)]
     assert min(float(run.stdout) for run in runs) < 0.3
+
+
+def test_what_few_need_is_imported_late():
+    """Templates and plots, by those alone who write a report or draw one."""
+    code = (
+        "import sys, orbitgp; assert all(getattr(orbitgp, name) for name in orbitgp.__all__); "
+        "import orbitgp.cli; print({'jinja2', 'matplotlib'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"set()\n"

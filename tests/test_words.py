@@ -22,6 +22,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "docs/tutorials").glob("*.py")),
     *sorted((ROOT / "src").rglob("*.py")),
+    *sorted((ROOT / "src").rglob("*.jinja")),
 ]
 
 

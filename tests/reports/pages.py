@@ -1,5 +1,6 @@
 """HTML read strictly: every tag is closed by its own, and nothing comes from elsewhere."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -41,4 +42,6 @@ def parse(html):
     parser.feed(html)
     parser.close()
     assert not parser.open, f"{parser.open} never closed"
+    # as browsers show it; a space that does not break stays
+    parser.page.text = re.sub(r"[ \n]+", " ", parser.page.text)
     return parser.page

@@ -11,6 +11,7 @@ import torch
 import orbitgp
 from orbitgp import FileError, InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.estimators.folder import ENDED, RESUMED
+from orbitgp.reports import page as page_module
 from orbitgp.reports import write_report
 from orbitgp.reports.history import read_history
 from orbitgp.scores import evaluate, write_test
@@ -123,6 +124,13 @@ def test_what_users_wrote_is_text(runs, tmp_path):
         assert "<script" not in html
         assert "<i>gain" not in html
         assert "a<b>" not in html
+
+
+def test_templates_escape_everything():
+    assert page_module.ENVIRONMENT.autoescape is True
+    for name in page_module.ENVIRONMENT.list_templates():
+        source, _, _ = page_module.ENVIRONMENT.loader.get_source(page_module.ENVIRONMENT, name)
+        assert not re.search(r"\|\s*safe|autoescape", source), name
 
 
 def test_pictures_have_words(runs, tmp_path):

@@ -1,14 +1,17 @@
 """Charts as inline SVG that keeps its size of type at any width.
 
 The plot itself fills its SVG, in per cent; labels hang over its edges, where the style sheet leaves
-a margin. Only curves are stretched, by a view box, and their strokes are not.
+a margin. Only curves are stretched, by a view box, and their strokes are not. A drawing is Markup,
+which templates do not escape: it holds numbers, and words that were escaped here.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from orbitgp.reports.words import number, safe
+from markupsafe import Markup, escape
+
+from orbitgp.reports.words import number
 
 Point = tuple[float, float]
 
@@ -72,7 +75,7 @@ def steps_axis(steps: Sequence[int], count: int = 4) -> Axis:
 
 def plot(
     x: Axis, y: Axis, *, label: str, shape: str = "wide", curves: str = "", marks: str = ""
-) -> str:
+) -> Markup:
     """Axes with a grid, curves and marks; `shape` is a class of the style sheet."""
     grid = "".join(
         f'<line class="grid" x1="0" x2="100%" y1="{_up(y, t)}" y2="{_up(y, t)}"/>'
@@ -83,60 +86,59 @@ def plot(
         f'<text x="{_right(x, t)}" y="100%" dy="18" text-anchor="middle">{x.text(t)}</text>'
         for t in x.ticks
     )
-    return (
-        f'<svg class="plot {shape}" role="img" aria-label="{safe(label)}">'
+    return Markup(
+        f'<svg class="plot {shape}" role="img" aria-label="{escape(label)}">'
         f'{grid}{below}<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>'
-        f'<text class="name" x="0" y="0" dy="-14">{safe(y.label)}</text>'
-        f'<text class="name" x="100%" y="100%" dy="34" text-anchor="end">{safe(x.label)}</text>'
+        f'<text class="name" x="0" y="0" dy="-14">{escape(y.label)}</text>'
+        f'<text class="name" x="100%" y="100%" dy="34" text-anchor="end">{escape(x.label)}</text>'
         '<svg width="100%" height="100%" viewBox="0 0 100 100" preserveAspectRatio="none" '
         f'overflow="visible">{curves}</svg>{marks}</svg>'
     )
 
 
-def curve(points: Sequence[Point], x: Axis, y: Axis, *, colour: str = "line") -> str:
+def curve(points: Sequence[Point], x: Axis, y: Axis, *, colour: str = "line") -> Markup:
     """Straight lines from point to point; what is not finite leaves a gap."""
-    pieces = _runs(points)
-    return "".join(
+    return _drawn(
         f'<polyline class="{colour}" points="{_path(piece, x, y)}"/>'
-        for piece in pieces
+        for piece in _runs(points)
         if len(piece) > 1
     )
 
 
 def band(
     lower: Sequence[Point], upper: Sequence[Point], x: Axis, y: Axis, *, colour: str = "band"
-) -> str:
+) -> Markup:
     """The area between two curves at the same places."""
     pairs = [(a, b) for a, b in zip(lower, upper, strict=True) if all(map(math.isfinite, (*a, *b)))]
     if len(pairs) < 2:
-        return ""
+        return Markup()
     around = [a for a, _ in pairs] + [b for _, b in reversed(pairs)]
-    return f'<polygon class="{colour}" points="{_path(around, x, y)}"/>'
+    return Markup(f'<polygon class="{colour}" points="{_path(around, x, y)}"/>')
 
 
-def straight(start: Point, stop: Point, x: Axis, y: Axis, *, colour: str = "guide") -> str:
+def straight(start: Point, stop: Point, x: Axis, y: Axis, *, colour: str = "guide") -> Markup:
     """One line, if both of its ends are finite."""
     if not all(map(math.isfinite, (*start, *stop))):
-        return ""
-    return (
+        return Markup()
+    return Markup(
         f'<line class="{colour}" x1="{_right(x, start[0])}" y1="{_up(y, start[1])}" '
         f'x2="{_right(x, stop[0])}" y2="{_up(y, stop[1])}"/>'
     )
 
 
-def dots(points: Sequence[Point], x: Axis, y: Axis, *, radius: float = 3) -> str:
+def dots(points: Sequence[Point], x: Axis, y: Axis, *, radius: float = 3) -> Markup:
     """A disc at each point that is finite."""
-    return "".join(
+    return _drawn(
         f'<circle class="dot" cx="{_right(x, a)}" cy="{_up(y, b)}" r="{radius:g}"/>'
         for a, b in points
         if math.isfinite(a) and math.isfinite(b)
     )
 
 
-def bars(heights: Sequence[float], y: Axis) -> str:
+def bars(heights: Sequence[float], y: Axis) -> Markup:
     """A histogram with bins of equal width over the whole width."""
     width = 100 / max(len(heights), 1)
-    return "".join(
+    return _drawn(
         f'<rect class="bar" x="{place * width + 0.4:.2f}%" y="{_up(y, height)}" '
         f'width="{width - 0.8:.2f}%" height="{y.place(height):.2f}%"/>'
         for place, height in enumerate(heights)
@@ -144,16 +146,16 @@ def bars(heights: Sequence[float], y: Axis) -> str:
     )
 
 
-def note(text: str, at: Point, x: Axis, y: Axis, *, dx: int = 8, dy: int = 0) -> str:
+def note(text: str, at: Point, x: Axis, y: Axis, *, dx: int = 8, dy: int = 0) -> Markup:
     """A word beside a point."""
     anchor = "start" if dx >= 0 else "end"
-    return (
+    return Markup(
         f'<text class="note" x="{_right(x, at[0])}" y="{_up(y, at[1])}" dx="{dx}" '
-        f'dy="{dy + 4}" text-anchor="{anchor}">{safe(text)}</text>'
+        f'dy="{dy + 4}" text-anchor="{anchor}">{escape(text)}</text>'
     )
 
 
-def sparkline(values: Sequence[float], low: float, high: float) -> str:
+def sparkline(values: Sequence[float], low: float, high: float) -> Markup:
     """A series without axes, between two values; at most some hundred points of it."""
     spread = high - low if high > low else 1.0
     every = max(1, len(values) // 200)
@@ -163,10 +165,14 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
         f"{place * across:.1f},{2 + 36 * (high - value) / spread:.1f}"
         for place, value in enumerate(shown)
     )
-    return (
+    return Markup(
         '<svg class="spark" viewBox="0 0 100 40" preserveAspectRatio="none" aria-hidden="true">'
         f'<polyline class="line" points="{points}"/></svg>'
     )
+
+
+def _drawn(marks: Iterable[str]) -> Markup:
+    return Markup("".join(marks))
 
 
 def _right(x: Axis, value: float) -> str:

@@ -3,6 +3,7 @@
 from enum import Enum
 
 import numpy as np
+from markupsafe import Markup
 
 from orbitgp.reports.charts import sparkline
 from orbitgp.reports.png import data_uri
@@ -30,16 +31,14 @@ def kind_of(shape: tuple[int, ...]) -> Kind:
     return Kind.OTHER
 
 
-def picture(values: np.ndarray, low: float, high: float, words: str = "") -> str:
-    """One input, from `low`, black, to `high`, white; `words` must be safe."""
+def picture(values: np.ndarray, low: float, high: float, words: str = "") -> Markup:
+    """One input, from `low`, black, to `high`, white."""
     if values.ndim == 1:
         return sparkline(values.tolist(), low, high)
     grey_or_rgb = pixels(values, low, high)
     height, width = grey_or_rgb.shape[:2]
-    return (
-        f'<img class="px" src="{data_uri(grey_or_rgb)}" alt="{words}" '
-        f'width="{width}" height="{height}">'
-    )
+    image = Markup('<img class="px" src="{}" alt="{}" width="{}" height="{}">')
+    return image.format(data_uri(grey_or_rgb), words, width, height)
 
 
 def pixels(image: np.ndarray, low: float, high: float) -> np.ndarray:

@@ -74,6 +74,11 @@ class Record:
     about: About | None
 
     @property
+    def title(self) -> str:
+        """The name of the folder."""
+        return self.folder.resolve().name or "run"
+
+    @property
     def classifies(self) -> bool:
         """Whether labels are classes."""
         return self.settings.get("estimator") == "InvariantGPClassifier"

@@ -5,14 +5,15 @@ from pathlib import Path
 from orbitgp.errors import FileError
 from orbitgp.reports.colophon import colophon
 from orbitgp.reports.gallery import gallery
+from orbitgp.reports.page import render
 from orbitgp.reports.performance import performance
 from orbitgp.reports.record import Record, read_record
-from orbitgp.reports.summary import head, title
+from orbitgp.reports.summary import summary
 from orbitgp.reports.training import training
-from orbitgp.reports.words import safe
 from orbitgp.sealed import write_atomically
 
-STYLE = Path(__file__).parent / "style.css"
+SECTIONS = (summary, gallery, training, performance, colophon)
+"""Each makes of the record what the template of its name shows."""
 
 
 def write_report(run: str | Path, out: str | Path | None = None) -> Path:
@@ -32,13 +33,5 @@ def write_report(run: str | Path, out: str | Path | None = None) -> Path:
 
 def report_html(record: Record) -> str:
     """The whole page."""
-    sections = [head, gallery, training, performance, colophon]
-    body = "\n".join(section(record) for section in sections)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{safe(title(record))} · orbitgp report</title>\n"
-        f"<style>\n{STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
-        "</body>\n</html>\n"
-    )
+    views = {section.__name__: section(record) for section in SECTIONS}
+    return render("report.html.jinja", record=record, **views)

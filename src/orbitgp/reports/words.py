@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 
 Ends = tuple[float, float]
 PERCENT = "\u00a0%"
@@ -33,6 +32,16 @@ def short(value: float, digits: int = 3) -> str:
 def percent(fraction: float, decimals: int = 1) -> str:
     """A fraction as 4.2 %."""
     return number(100 * fraction, decimals) + PERCENT
+
+
+def plus_minus(error: float) -> str:
+    """An error, if there is one: the bound of an orbit that is enumerated is exact."""
+    return f"± {number(error, 1)}" if error else ""
+
+
+def kind_in_words(kind: str) -> str:
+    """Of evidence."""
+    return "exact" if kind == "exact" else "a lower bound"
 
 
 def duration(seconds: float) -> str:
@@ -128,8 +137,3 @@ def wilson(wrong: int, total: int) -> Ends:
     scale = 1 + z2 / total
     low, high = (centre - spread) / scale, (centre + spread) / scale
     return low if wrong else 0.0, high if wrong < total else 1.0
-
-
-def safe(value: object) -> str:
-    """Text of a user, as HTML."""
-    return escape(str(value), quote=True)
