@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from orbitgp import InvariantGPRegressor, load
 from orbitgp.cli import main, schemas
 from orbitgp.data.npz import read_npz
+from orbitgp.evidence.ablation import read_ablation
 from orbitgp.scores import read_test
 from tests.cli.conftest import QUICK as QUICK_OPTIONS
 from tests.cli.conftest import orbitgp
@@ -144,6 +146,21 @@ def test_report(fitted, tmp_path, capsys):
     code, record = in_process(capsys, "report", run, "--out", tmp_path / "again.html")
     conforms(record, schemas.ReportRecord)
     assert (code, record["report"]) == (0, str(tmp_path / "again.html"))
+
+
+def test_ablate(fitted, images, tmp_path, capsys):
+    run, whole, _ = fitted
+    code, record = in_process(capsys, "ablate", run, "--data", images, "--num_data", 30)
+    conforms(record, schemas.AblateRecord)
+    assert (code, record["num_data"], record["evidence_kind"]) == (0, 30, "exact")
+    assert [worth["name"] for worth in record["worths"]] == list(whole["ranges"])
+    found = read_ablation(run / "ablation.json")
+    assert [worth.removed for worth in found.worths] == [w["removed"] for w in record["worths"]]
+    model = shutil.copy(run / "model.safetensors", tmp_path)
+    assert main(["ablate", model, "--data", str(images), "--num_data", "30"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [*map(str, found.worths), f"next: orbitgp report {model}"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
 
 
 def test_predictions_of_images_name_their_files(tmp_path, capsys):

@@ -10,6 +10,7 @@ import torch
 
 from orbitgp import (
     Ablation,
+    FileError,
     InputError,
     InvariantGPRegressor,
     Mirror,
@@ -19,10 +20,12 @@ from orbitgp import (
     compose,
 )
 from orbitgp.evidence.ablate import interval_around
-from orbitgp.evidence.ablation import Worth
+from orbitgp.evidence.ablation import FILE, Worth, read_ablation, write_ablation
 from orbitgp.evidence.ranges import fixed_parts, learned_parameters
 from tests.conftest import QUICK
 from tests.evidence.problems import rotated_points, rotation
+
+TURN = Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +99,7 @@ def test_words_and_places():
         ("rotation (°)", (0, 1))
     ]
     assert [part.describe() for part, _ in fixed_parts(orbit)] == [Mirror().describe()]
-    turn = Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
-    assert str(turn) == "rotation ±12° (9° to 15°), worth 412 ± 9 nats"
+    assert str(TURN) == "rotation ±12° (9° to 15°), worth 412 ± 9 nats"
     scale = Worth("x-scale (×)", (0.9, 1.1), (1.05, 1.2), 30.0, 1.0)
     assert str(scale) == "x-scale ×0.90 … ×1.10 (×1.05 to ×1.20), worth 30 ± 1 nats"
     assert str(Worth("shear", (-0.1, 0.1), (0.0, 1.0), 1.5, 1.0)) == "shear: not identified"
@@ -114,6 +116,47 @@ def test_intervals_of_known_curves():
     assert (low, high) == (pytest.approx(0.5, abs=0.02), pytest.approx(1.5, abs=0.02))
     low, high = interval_around(parabola, 1.0, 0.0, lowest=-1.0, upper=1.2)
     assert (low, high) == (-math.inf, 1.2)
+
+
+def test_an_ablation_is_kept_in_a_run(tmp_path):
+    x = np.random.default_rng(0).uniform(-2, 2, (40, 2))
+    y = np.cos(x[:, 0]) * x[:, 1]
+    run = tmp_path / "run"
+    model = InvariantGPRegressor(SignFlips(0), settings=QUICK, run=run, random_state=0).fit(x, y)
+    ablate(model, x, y)
+    assert not (run / FILE).exists()
+    found = ablate(model, x, y, run=run)
+    assert read_ablation(run / FILE) == found
+    assert not list(run.glob("*.tmp"))
+    with pytest.raises(InputError, match=r"with model\.safetensors in it; got .*nowhere"):
+        ablate(model, x, y, run=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("worth", [TURN, Worth("mirror", None, None, math.inf, 0.0)])
+def test_what_is_kept_is_read_back(worth, tmp_path):
+    write_ablation(Ablation([worth], 10), tmp_path)
+    assert read_ablation(tmp_path / FILE) == Ablation([worth], 10)
+
+
+KEPT = {"schema": "orbitgp.ablation/1", "num_data": 3, "kind": "exact", "worths": []}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "null", "[]", "3", "{}", "[" * 10**5, '"\\ud800"'),
+        *(json.dumps(KEPT | part) for part in ({"schema": 2}, {"kind": "<b>"}, {"num_data": {}})),
+        *(json.dumps(KEPT | {"worths": part}) for part in (3, [3], ["<b>"], [{}], {"a": 1})),
+        *(
+            json.dumps(KEPT | {"worths": [vars(TURN) | part]})
+            for part in ({"ends": 3}, {"ends": [1]}, {"removed": None}, {"halved": 10**400})
+        ),
+    ],
+)
+def test_files_that_are_no_ablation(text, tmp_path):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(FileError, match=r"ablation\.json cannot be read"):
+        read_ablation(tmp_path / FILE)
 
 
 def test_only_fitted_estimators_are_asked(problem):

@@ -158,9 +158,11 @@ def test_a_comparison_goes_on_where_it_stood(tmp_path, monkeypatch):
     monkeypatch.setattr("orbitgp.evidence.trials.finding_of", lambda *_: pytest.fail("asked again"))
     again = compare(candidates, *even(), **options)
     assert again.records() == first.records()
-    (tmp_path / "none" / "finding.json").write_text("{}")
-    with pytest.raises(FileError, match="delete it to compute it again"):
-        compare(candidates, *even(), **options)
+    kept = tmp_path / "none" / "finding.json"
+    for text in ("{}", json.dumps(json.loads(kept.read_text()) | {"by_draws": []})):
+        kept.write_text(text)
+        with pytest.raises(FileError, match="delete it to compute it again"):
+            compare(candidates, *even(), **options)
 
 
 def test_errors_of_differences_are_those_of_draws():

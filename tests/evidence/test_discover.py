@@ -14,6 +14,7 @@ from orbitgp import (
     discover,
     load,
 )
+from orbitgp.evidence.ablation import read_ablation
 from orbitgp.evidence.transformations import (
     image_transformations,
     is_closed,
@@ -76,6 +77,9 @@ def test_images_with_a_mirror(tmp_path, capsys):
     assert found.names == ["horizontal mirror"]
     assert found.tried == ["horizontal mirror", "vertical mirror"]
     assert load(tmp_path / "horizontal-mirror").evidence_ == found.estimator.evidence_
+    kept = read_ablation(tmp_path / "horizontal-mirror" / "ablation.json")
+    assert kept == found.ablation
+    assert kept["mirror along axis −1"].identified
     lines = capsys.readouterr().err
     assert "no invariance" in lines
     assert "+ horizontal mirror" in lines

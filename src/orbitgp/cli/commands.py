@@ -1,5 +1,6 @@
 """All commands."""
 
+from orbitgp.cli.ablate import ABLATE
 from orbitgp.cli.compare import COMPARE
 from orbitgp.cli.completion import completion
 from orbitgp.cli.data import CHECK_DATA
@@ -11,5 +12,6 @@ from orbitgp.cli.predict import PREDICT
 from orbitgp.cli.report import REPORT
 from orbitgp.cli.resume import RESUME
 
-OTHERS = (FIT, RESUME, COMPARE, DISCOVER, EVALUATE, PREDICT, DESCRIBE, REPORT, CHECK_DATA)
+ASKING = (COMPARE, DISCOVER, ABLATE)
+OTHERS = (FIT, RESUME, *ASKING, EVALUATE, PREDICT, DESCRIBE, REPORT, CHECK_DATA)
 COMMANDS = (*OTHERS, completion(OTHERS))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orbitgp.cli.ablate import worth_parts
 from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import DEVICE, Argument, Command
 from orbitgp.cli.compare import estimator_for
@@ -68,19 +69,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
             {"name": step.name, "width": step.width, "gain": step.gain, "taken": step.taken}
             for step in found.path
         ],
-        "worths": [
-            {
-                "name": worth.name,
-                "ends": None if worth.ends is None else list(worth.ends),
-                "interval": None if worth.interval is None else list(worth.interval),
-                "removed": worth.removed,
-                "removed_error": worth.removed_error,
-                "halved": worth.halved,
-                "doubled": worth.doubled,
-                "identified": worth.identified,
-            }
-            for worth in found.ablation.worths
-        ],
+        "worths": worth_parts(found.ablation),
         "sentence": found.sentence,
         "seconds": found.seconds,
         "warnings": output.warned,

@@ -191,6 +191,17 @@ class WorthPart(TypedDict):
     identified: bool
 
 
+class AblateRecord(TypedDict):
+    """ablate; `num_data` are the inputs whose evidence was asked."""
+
+    schema: Literal["orbitgp.ablate/1"]
+    run: str
+    data: str
+    num_data: int
+    evidence_kind: Literal["exact", "bound"]
+    worths: list[WorthPart]
+
+
 class DiscoverRecord(TypedDict):
     """discover; `run` is the folder of the fitted model, `gain` what it has more than `none`."""
 

@@ -10,12 +10,14 @@ import functools
 import math
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from orbitgp.evidence.ablation import Ablation, Worth
+from orbitgp.errors import InputError
+from orbitgp.evidence.ablation import Ablation, Worth, write_ablation
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.ranges import (
     LearnedRange,
@@ -48,7 +50,13 @@ NUM_REFINED = 3
 
 
 def ablate(
-    model: Any, X: Any, y: Any, *, num_data: int | None = None, random_state: int = 0
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    num_data: int | None = None,
+    run: str | Path | None = None,
+    random_state: int = 0,
 ) -> Ablation:
     """Ask for every transformation of a fitted model what the evidence loses without it.
 
@@ -61,6 +69,8 @@ def ablate(
     num_data : int, optional
         Inputs whose evidence is asked; all, but at most 500, if not given. More inputs give
         narrower intervals.
+    run : str or pathlib.Path, optional
+        Folder of the fitted model's run, where the result is kept for the report.
     random_state : int, default=0
         Seed of the order of the data and of the orbit draws.
 
@@ -73,7 +83,8 @@ def ablate(
     Raises
     ------
     InputError
-        If the model is not fitted, or the data do not suit it.
+        If the model is not fitted, the data do not suit it, or `run` is not the folder of a
+        finished run.
 
     See Also
     --------
@@ -88,9 +99,17 @@ def ablate(
     >>> ablate(model, X, np.cos(2 * X[:, 0]))["sign of coordinate 0"].identified
     True
     """
+    if run is not None and not (Path(run) / "model.safetensors").is_file():
+        raise InputError(
+            f"run is the folder of a finished run, with model.safetensors in it; got {run}: give "
+            "the folder that was passed as run=… to the estimator, or none"
+        )
     generator = torch.Generator().manual_seed(random_state)
     asked = FittedEvidence(model, X, y, generator=generator)
-    return Ablating(asked, MAX_DATA if num_data is None else num_data).all()
+    found = Ablating(asked, MAX_DATA if num_data is None else num_data).all()
+    if run is not None:
+        write_ablation(found, Path(run))
+    return found
 
 
 class Ablating:

@@ -1,14 +1,20 @@
 """What each transformation of a fitted model is worth."""
 
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
 
-from orbitgp.errors import InputError
+from orbitgp.errors import FileError, InputError
 from orbitgp.evidence.ranges import end_in_words, interval_in_words, split_unit
 from orbitgp.evidence.tables import data_frame
 from orbitgp.fit.checks import IDENTIFIED
+from orbitgp.sealed import MALFORMED, write_atomically
+
+FILE, SCHEMA = "ablation.json", "orbitgp.ablation/1"
+"""Where a run folder keeps an ablation, and the form of the file."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Worth:
 
     def __str__(self) -> str:
         """One sentence: "rotation ±12° (9° to 15°), worth 412 ± 9 nats"."""
-        words, unit = split_unit(self.name)
+        words = split_unit(self.name)[0]
         if self.removed <= -IDENTIFIED:
             return f"{words}: {-self.removed:,.0f} nats more without it"
         if not self.identified:
@@ -52,12 +58,23 @@ class Worth:
         worth = f"worth {self.removed:,.0f} ± {self.removed_error:.0f} nats"
         if self.ends is None or self.interval is None:
             return f"{words}, {worth}"
-        low, high = self.ends
-        shown = f"±{end_in_words(high, unit)}"
+        return f"{words} {self.ends_in_words} ({self.interval_in_words}), {worth}"
+
+    @property
+    def ends_in_words(self) -> str:
+        """ "±12°", or both ends if they are not alike; empty for a fixed group."""
+        if self.ends is None:
+            return ""
+        (low, high), unit = self.ends, split_unit(self.name)[1]
         if unit == "×" or not math.isclose(-low, high, rel_tol=1e-3):
-            shown = f"{end_in_words(low, unit)} … {end_in_words(high, unit)}"
-        between = interval_in_words(*self.interval, unit)
-        return f"{words} {shown} ({between}), {worth}"
+            return f"{end_in_words(low, unit)} … {end_in_words(high, unit)}"
+        return f"±{end_in_words(high, unit)}"
+
+    @property
+    def interval_in_words(self) -> str:
+        """ "9° to 15°"; empty for a fixed group."""
+        unit = split_unit(self.name)[1]
+        return "" if self.interval is None else interval_in_words(*self.interval, unit)
 
 
 @dataclass(frozen=True)
@@ -70,8 +87,8 @@ class Ablation:
         One for each transformation, in the order of the orbit.
     num_data : int
         Inputs whose evidence was asked.
-    kind : str
-        Of the evidence: "exact".
+    kind : {"exact", "bound"}
+        Of the evidence.
 
     Examples
     --------
@@ -82,7 +99,7 @@ class Ablation:
 
     worths: Sequence[Worth]
     num_data: int
-    kind: str = "exact"
+    kind: Literal["exact", "bound"] = "exact"
 
     def __getitem__(self, name: str) -> Worth:
         """The transformation of this name, with or without its unit."""
@@ -116,3 +133,35 @@ class Ablation:
     def __str__(self) -> str:
         """A sentence for each transformation."""
         return "; ".join(map(str, self.worths)) or "no invariance"
+
+
+def write_ablation(found: Ablation, run: Path) -> None:
+    """Keep it in the folder of a run."""
+    kept = {"schema": SCHEMA, **asdict(found)}
+    write_atomically(run / FILE, json.dumps(kept, indent=2, ensure_ascii=False).encode())
+
+
+def read_ablation(path: Path) -> Ablation:
+    """What `write_ablation` kept."""
+    try:
+        found = json.loads(path.read_bytes())
+        if found["schema"] != SCHEMA or found["kind"] not in ("exact", "bound"):
+            raise ValueError(f"{found['schema']!r:.40}, {found['kind']!r:.40}")
+        worths = [_worth_from(worth) for worth in found["worths"]]
+        return Ablation(worths, int(found["num_data"]), found["kind"])
+    except (OSError, *MALFORMED) as error:
+        raise FileError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); delete it, or ask for it "
+            "again with orbitgp ablate"
+        ) from None
+
+
+def _worth_from(found: Mapping[str, Any]) -> Worth:
+    if found.keys() != {field.name for field in fields(Worth)}:
+        raise ValueError(f"keys {sorted(found)}")
+    pairs = [found[name] for name in ("ends", "interval")]
+    ends, interval = (None if pair is None else (float(pair[0]), float(pair[1])) for pair in pairs)
+    removed, error = float(found["removed"]), float(found["removed_error"])
+    moved = [found[name] for name in ("halved", "doubled")]
+    halved, doubled = (None if value is None else float(value) for value in moved)
+    return Worth(str(found["name"]), ends, interval, removed, error, halved, doubled)

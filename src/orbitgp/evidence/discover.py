@@ -57,7 +57,8 @@ def discover(
         What to choose from, if not what suits the kind of data.
     run : str or pathlib.Path, optional
         Folder with a run for each set of transformations that is learned from all data; the same
-        call continues an interrupted one. `estimator.run` is the last of them.
+        call continues an interrupted one. `estimator.run` is the last of them, and keeps what each
+        transformation is worth for its report.
     random_state : int, default=0
         Seed of all random draws.
     verbose : bool, default=False
@@ -127,7 +128,8 @@ def discover(
             path += [Step(part.name, 0.0, gain, False) for part in chosen]
             model = plain
         else:
-            ablation = ablate(model, X, y, num_data=NUM_ABLATED, random_state=random_state)
+            few = {"num_data": NUM_ABLATED, "run": model.run}
+            ablation = ablate(model, X, y, **few, random_state=random_state)
     seconds = round(time.perf_counter() - start, 1)
     names = [part.name for part in transformations]
     return Discovery(model, path, names, ablation, float(plain.evidence_), len(X), seconds)

@@ -12,6 +12,7 @@ import torch
 
 from orbitgp.errors import FileError
 from orbitgp.evidence.fitted import FittedEvidence
+from orbitgp.fit.problem import NUM_DRAW_SETS
 from orbitgp.sealed import MALFORMED, write_atomically
 
 SMALLEST, LARGEST = 250, 2048
@@ -126,6 +127,8 @@ def read_finding(path: Path) -> Finding:
 def _finding_from(found: Mapping[str, Any]) -> Finding:
     if found.keys() != {field.name for field in fields(Finding)}:
         raise ValueError(f"keys {sorted(found)}")
+    if len(found["by_draws"]) not in (1, NUM_DRAW_SETS):
+        raise ValueError(f"{len(found['by_draws'])} sets of draws")
     ranges = {str(name): (float(ends[0]), float(ends[1])) for name, ends in found["ranges"].items()}
     return Finding(
         name=str(found["name"]),
