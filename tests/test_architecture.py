@@ -53,8 +53,8 @@ BORDERS = {
     "pandas": {"evidence/tables.py"},
     "jinja2": {"reports/page.py"},
     "markupsafe": {
-        f"reports/{name}.py"
-        for name in ("charts", "gallery", "performance", "pictures", "training")
+        *(f"reports/{name}.py" for name in ("charts", "gallery", "performance", "pictures")),
+        *(f"reports/{name}.py" for name in ("sizes", "training", "worths")),
     },
     "scipy": {"hyperparameters/learn.py"},
 }

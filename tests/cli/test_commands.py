@@ -149,18 +149,20 @@ def test_report(fitted, tmp_path, capsys):
 
 
 def test_ablate(fitted, images, tmp_path, capsys):
-    run, whole, _ = fitted
+    whole = fitted[1]
+    run = shutil.copytree(fitted[0], tmp_path / "run")
     code, record = in_process(capsys, "ablate", run, "--data", images, "--num_data", 30)
     conforms(record, schemas.AblateRecord)
     assert (code, record["num_data"], record["evidence_kind"]) == (0, 30, "exact")
     assert [worth["name"] for worth in record["worths"]] == list(whole["ranges"])
     found = read_ablation(run / "ablation.json")
     assert [worth.removed for worth in found.worths] == [w["removed"] for w in record["worths"]]
-    model = shutil.copy(run / "model.safetensors", tmp_path)
+    (tmp_path / "alone").mkdir()
+    model = shutil.copy(run / "model.safetensors", tmp_path / "alone")
     assert main(["ablate", model, "--data", str(images), "--num_data", "30"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [*map(str, found.worths), f"next: orbitgp report {model}"]
-    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    assert [path.name for path in (tmp_path / "alone").iterdir()] == ["model.safetensors"]
 
 
 def test_predictions_of_images_name_their_files(tmp_path, capsys):

@@ -138,6 +138,7 @@ def test_what_is_kept_is_read_back(worth, tmp_path):
     assert read_ablation(tmp_path / FILE) == Ablation([worth], 10)
 
 
+HOSTILE = ({"schema": 2}, {"kind": "<b>"}, {"num_data": {}}, {"num_data": 10**400})
 KEPT = {"schema": "orbitgp.ablation/1", "num_data": 3, "kind": "exact", "worths": []}
 
 
@@ -145,7 +146,7 @@ KEPT = {"schema": "orbitgp.ablation/1", "num_data": 3, "kind": "exact", "worths"
     "text",
     [
         *("", "{", "null", "[]", "3", "{}", "[" * 10**5, '"\\ud800"'),
-        *(json.dumps(KEPT | part) for part in ({"schema": 2}, {"kind": "<b>"}, {"num_data": {}})),
+        *(json.dumps(KEPT | part) for part in HOSTILE),
         *(json.dumps(KEPT | {"worths": part}) for part in (3, [3], ["<b>"], [{}], {"a": 1})),
         *(
             json.dumps(KEPT | {"worths": [vars(TURN) | part]})

@@ -88,6 +88,34 @@ def test_ticks_are_round_inside_and_told_apart(values):
         assert float(text.replace("−", "-").replace(",", "")) == pytest.approx(tick, rel=1e-6)
 
 
+def test_sizes_are_written_as_numbers():
+    axis = charts.sizes_axis([250, 500, 1000, 2000, 2100], "inputs")
+    assert [axis.text(tick) for tick in axis.ticks] == ["250", "500", "1,000", "2,100"]
+    assert charts.sizes_axis([40], "inputs").ticks == pytest.approx([math.log2(40)])
+
+
+def test_names_beside_curves_are_apart():
+    x, y = charts.steps_axis([0, 1]), charts.fractions("share")
+    html = charts.names_beside([("a", 0.5), ("b", 0.51), ("c", math.nan), ("<d>", 0.0)], x, y)
+    heights = [float(height) for height in re.findall(r' y="([^"%]+)%"', html)]
+    assert heights == pytest.approx([100, 50, 50 - 100 * charts.NAMES_APART])
+    crowd = [(str(number), 1.0) for number in range(5)]
+    heights = re.findall(r' y="([^"%]+)%"', charts.names_beside(crowd, x, y))
+    assert -np.diff([float(height) for height in heights]) == pytest.approx(
+        [100 * charts.NAMES_APART] * 4
+    )
+    assert "&lt;d&gt;" in html
+
+
+@pytest.mark.parametrize("value", [3.0, -2.0, math.nan, math.inf])
+def test_levels(value):
+    x = charts.axis_of([0, -3, 4], "nats")
+    html = charts.level(value, 1.0, x)
+    parse(html)
+    assert html.count("<rect") == html.count('class="error"') == math.isfinite(value)
+    assert all(-1 <= number <= 101 for number in drawn_numbers(html))
+
+
 def test_an_axis_that_no_number_can_hold():
     assert charts.axis_of([-1.7e308, 1.7e308], "value") is None
 

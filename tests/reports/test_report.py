@@ -1,19 +1,25 @@
 """Reports of whole runs: what they say, what they leave out, and that they are safe to open."""
 
 import json
+import math
 import re
 import shutil
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
 
 import orbitgp
-from orbitgp import FileError, InvariantGPClassifier, InvariantGPRegressor
+from orbitgp import Affine, FileError, InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.estimators.folder import ENDED, RESUMED
+from orbitgp.evidence.ablation import Ablation, Worth, write_ablation
+from orbitgp.evidence.trials import Finding
 from orbitgp.reports import page as page_module
 from orbitgp.reports import write_report
 from orbitgp.reports.history import read_history
+from orbitgp.reports.record import read_record
+from orbitgp.reports.sizes import sizes
 from orbitgp.scores import evaluate, write_test
 from tests.conftest import QUICK
 from tests.reports.pages import parse
@@ -183,6 +189,14 @@ def test_ranges_that_were_given_are_not_called_learned(runs, tmp_path):
     assert "not set by hand" not in parsed.text
 
 
+def test_what_is_frozen_at_nothing_is_not_told(runs, tmp_path):
+    free = {"learn_low": [True, *[False] * 5], "learn_high": [True, *[False] * 5]}
+    parts = Affine([-0.2, *[0.0] * 5], [0.2, *[0.0] * 5], **free)
+    record = read_record(runs / "told")
+    ranges = replace(record, fitted=replace(record.fitted, orbit=parts)).ranges
+    assert list(ranges) == ["rotation (°)"]
+
+
 def test_symmetries_beside_ranges_are_told(runs, tmp_path):
     _, parsed = page(runs / "both", tmp_path)
     assert "either way. It assumes a symmetry, which was given: mirror" in parsed.text
@@ -231,6 +245,82 @@ def test_a_log_with_anything_in_it(runs, tmp_path):
     html, _ = page(run, tmp_path)
     assert "<u>" not in html
     assert "<q>" not in html
+
+
+KEPT = Ablation(
+    [
+        Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0),
+        Worth("<i>gain</i>", (-0.1, 0.3), (0.0, 1.0), 1.5, 1.0, 0.5, 0.5),
+        Worth("mirror", None, None, -7.2, 0.0),
+        Worth("odd", None, None, math.inf, math.nan),
+    ],
+    300,
+)
+
+
+def test_what_each_transformation_is_worth(runs, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs / "told", run)
+    _, parsed = page(run, tmp_path)
+    assert "What each transformation" not in parsed.text
+    write_ablation(KEPT, run)
+    html, parsed = page(run, tmp_path)
+    for words in (
+        *("What each transformation is worth", "of 300 training inputs (exact)", "412 ± 9 nats"),
+        *("rotation ±12° (9° to 15°)", "not identified", "7 nats more without it", "412.3 ± 9.1"),
+        *("100.0", "<i>gain</i> −0.1 … 0.3 (0 to 1)", "ablation.json"),
+    ):
+        assert words in parsed.text, words
+    assert "<i>gain" not in html
+    assert html.count('class="level"') == len(KEPT.worths)
+    assert html.count('<line class="error"') == len(KEPT.worths) - 1
+    write_ablation(replace(KEPT, worths=[]), run)
+    assert "What each transformation" not in page(run, tmp_path)[1].text
+    (run / "ablation.json").write_text("[]")
+    with pytest.raises(FileError, match=r"ablation\.json cannot be read"):
+        page(run, tmp_path)
+
+
+def found(name, gap, kind="exact", parts=(250, 500, 1000)):
+    by_size = {size: gap * size for size in parts}
+    return Finding(name, by_size[parts[-1]], 0.1, kind, "", {}, 1.0, (gap,), by_size)
+
+
+def keep(run, finding, **settings):
+    run.mkdir(exist_ok=True)
+    (run / "finding.json").write_text(json.dumps(asdict(finding)))
+    path = run / "settings.json"
+    known = json.loads(path.read_text()) if path.exists() else {"seed": 0, "version": 1}
+    path.write_text(json.dumps(known | settings))
+
+
+def test_candidates_beside_a_run(runs, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs / "told", run)
+    keep(run, found("turned", -1.0))
+    assert "number of inputs" not in page(run, tmp_path)[1].text
+    data = {"data_sha256": json.loads((run / "settings.json").read_text())["data_sha256"]}
+    keep(tmp_path / "a", found("<b>best</b>", -0.5, kind="bound"), **data)
+    keep(tmp_path / "b", found("odd", math.nan), **data)
+    keep(tmp_path / "c", found("other data", -0.1), data_sha256="")
+    keep(tmp_path / "d", found("fewer inputs", -0.1, parts=(250, 500)), **data)
+    keep(tmp_path / "e", found("turned", -0.1), **data)
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "finding.json").write_text("{")
+    html, parsed = page(run, tmp_path)
+    for words in ("Evidence and the number of inputs", "<b>best</b>", "a lower bound", "−500.0"):
+        assert words in parsed.text, words
+    assert "<b>best" not in html
+    drawing = sizes(read_record(run)).drawing
+    assert drawing.count('class="dot other"') == 3
+    assert drawing.count('class="dot"') == 2  # of all inputs the best is a bound, and this is not
+    assert "n = 250" in parsed.text
+    assert "−125.0" in parsed.text  # of 250 inputs
+    for words in ("other data", "fewer inputs"):
+        assert words not in parsed.text
+    (run / "finding.json").write_text("{")
+    with pytest.raises(FileError, match=r"finding\.json cannot be read"):
+        page(run, tmp_path)
 
 
 def test_time_that_a_run_lay_still_does_not_count(tmp_path):

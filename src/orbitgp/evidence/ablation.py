@@ -51,14 +51,21 @@ class Worth:
     def __str__(self) -> str:
         """One sentence: "rotation ±12° (9° to 15°), worth 412 ± 9 nats"."""
         words = split_unit(self.name)[0]
-        if self.removed <= -IDENTIFIED:
-            return f"{words}: {-self.removed:,.0f} nats more without it"
         if not self.identified:
-            return f"{words}: not identified"
-        worth = f"worth {self.removed:,.0f} ± {self.removed_error:.0f} nats"
+            return f"{words}: {self.removed_in_words}"
+        worth = f"worth {self.removed_in_words}"
         if self.ends is None or self.interval is None:
             return f"{words}, {worth}"
         return f"{words} {self.ends_in_words} ({self.interval_in_words}), {worth}"
+
+    @property
+    def removed_in_words(self) -> str:
+        """ "412 ± 9 nats", "not identified", or "5 nats more without it"."""
+        if self.removed <= -IDENTIFIED:
+            return f"{-self.removed:,.0f} nats more without it"
+        if not self.identified:
+            return "not identified"
+        return f"{self.removed:,.0f} ± {self.removed_error:.0f} nats"
 
     @property
     def ends_in_words(self) -> str:
@@ -147,8 +154,10 @@ def read_ablation(path: Path) -> Ablation:
         found = json.loads(path.read_bytes())
         if found["schema"] != SCHEMA or found["kind"] not in ("exact", "bound"):
             raise ValueError(f"{found['schema']!r:.40}, {found['kind']!r:.40}")
-        worths = [_worth_from(worth) for worth in found["worths"]]
-        return Ablation(worths, int(found["num_data"]), found["kind"])
+        worths, num_data = [_worth_from(worth) for worth in found["worths"]], int(found["num_data"])
+        if not 0 < num_data < 2**53:
+            raise ValueError(f"{num_data!r:.40} inputs")
+        return Ablation(worths, num_data, found["kind"])
     except (OSError, *MALFORMED) as error:
         raise FileError(
             f"{path} cannot be read ({type(error).__name__}: {error}); delete it, or ask for it "

@@ -55,6 +55,11 @@ class Finding:
     by_draws: tuple[float, ...]
     by_size: dict[int, float]
 
+    @property
+    def num_data(self) -> int:
+        """Inputs that it was fitted to."""
+        return max(self.by_size)
+
     def __str__(self) -> str:
         """One line."""
         return f"{self.name}: {self.evidence:,.1f} ± {self.evidence_error:.1f} nats, {self.kind}"
@@ -129,6 +134,9 @@ def _finding_from(found: Mapping[str, Any]) -> Finding:
         raise ValueError(f"keys {sorted(found)}")
     if len(found["by_draws"]) not in (1, NUM_DRAW_SETS):
         raise ValueError(f"{len(found['by_draws'])} sets of draws")
+    by_size = {int(size): float(value) for size, value in found["by_size"].items()}
+    if not by_size or not all(0 < size < 2**53 for size in by_size):
+        raise ValueError(f"sizes {sorted(by_size)}")
     ranges = {str(name): (float(ends[0]), float(ends[1])) for name, ends in found["ranges"].items()}
     return Finding(
         name=str(found["name"]),
@@ -139,5 +147,5 @@ def _finding_from(found: Mapping[str, Any]) -> Finding:
         ranges=ranges,
         seconds=float(found["seconds"]),
         by_draws=tuple(float(value) for value in found["by_draws"]),
-        by_size={int(size): float(value) for size, value in found["by_size"].items()},
+        by_size=by_size,
     )

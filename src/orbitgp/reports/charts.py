@@ -14,6 +14,11 @@ from markupsafe import Markup, escape
 from orbitgp.reports.words import number
 
 Point = tuple[float, float]
+NAMES_APART = 0.075
+"""Of the height of a plot, between the middles of two words."""
+
+TICKS_APART = 0.25
+"""Of the width, where numbers of inputs are marked."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class Axis:
     decimals: int
     scale: float = 1.0
     """What a value is multiplied by when it is written."""
+    doubles: bool = False
+    """Whether values are logarithms to base 2, of which the numbers are written."""
 
     def place(self, value: float) -> float:
         """Per cent of the way."""
@@ -34,7 +41,7 @@ class Axis:
 
     def text(self, value: float) -> str:
         """A tick in words."""
-        return number(value * self.scale, self.decimals)
+        return number(2**value if self.doubles else value * self.scale, self.decimals)
 
 
 def axis_of(
@@ -62,6 +69,17 @@ def axis_of(
 def fractions(label: str) -> Axis:
     """From 0 to 1, written as per cent."""
     return Axis(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), label, 0, scale=100)
+
+
+def sizes_axis(sizes: Sequence[int], label: str) -> Axis:
+    """Logarithms of numbers, as many marked as a narrow screen has room for, and the last one."""
+    places = [math.log2(size) for size in sorted(set(sizes))]
+    low, high = places[0], max(places[-1], places[0] + 0.1)
+    ticks = [places[-1]]
+    for place in reversed(places):
+        if ticks[0] - place >= TICKS_APART * (high - low):
+            ticks.insert(0, place)
+    return Axis(low, high, tuple(ticks), label, 0, doubles=True)
 
 
 def steps_axis(steps: Sequence[int], count: int = 4) -> Axis:
@@ -126,10 +144,12 @@ def straight(start: Point, stop: Point, x: Axis, y: Axis, *, colour: str = "guid
     )
 
 
-def dots(points: Sequence[Point], x: Axis, y: Axis, *, radius: float = 3) -> Markup:
+def dots(
+    points: Sequence[Point], x: Axis, y: Axis, *, radius: float = 3, colour: str = "dot"
+) -> Markup:
     """A disc at each point that is finite."""
     return _drawn(
-        f'<circle class="dot" cx="{_right(x, a)}" cy="{_up(y, b)}" r="{radius:g}"/>'
+        f'<circle class="{colour}" cx="{_right(x, a)}" cy="{_up(y, b)}" r="{radius:g}"/>'
         for a, b in points
         if math.isfinite(a) and math.isfinite(b)
     )
@@ -146,6 +166,22 @@ def bars(heights: Sequence[float], y: Axis) -> Markup:
     )
 
 
+def level(value: float, error: float, x: Axis) -> Markup:
+    """A bar that lies, from 0 to a value, with an error bar; the words beside it say the rest."""
+    start, stop, none = (x.place(v) for v in (min(value, 0.0), max(value, 0.0), 0.0))
+    bar = f'<rect class="bar" x="{start:.2f}%" y="20%" width="{stop - start:.2f}%" height="60%"/>'
+    ends = [x.place(value - error), x.place(value + error)]
+    line = f'<line class="error" x1="{ends[0]:.2f}%" x2="{ends[1]:.2f}%" y1="50%" y2="50%"/>'
+    return _drawn(
+        [
+            '<svg class="level" aria-hidden="true">',
+            bar if math.isfinite(value) else "",
+            line if all(map(math.isfinite, ends)) else "",
+            f'<line class="axis" x1="{none:.2f}%" x2="{none:.2f}%" y1="0" y2="100%"/></svg>',
+        ]
+    )
+
+
 def note(text: str, at: Point, x: Axis, y: Axis, *, dx: int = 8, dy: int = 0) -> Markup:
     """A word beside a point."""
     anchor = "start" if dx >= 0 else "end"
@@ -153,6 +189,21 @@ def note(text: str, at: Point, x: Axis, y: Axis, *, dx: int = 8, dy: int = 0) ->
         f'<text class="note" x="{_right(x, at[0])}" y="{_up(y, at[1])}" dx="{dx}" '
         f'dy="{dy + 4}" text-anchor="{anchor}">{escape(text)}</text>'
     )
+
+
+def names_beside(points: Sequence[tuple[str, float]], x: Axis, y: Axis) -> Markup:
+    """A word right of the plot for each height, moved so far that none is on another."""
+    finite = sorted((value, name) for name, value in points if math.isfinite(value))
+    gap = NAMES_APART * (y.high - y.low)
+    heights: list[float] = []
+    for value, _ in finite:  # up from the axis
+        heights.append(max(value, heights[-1] + gap if heights else y.low))
+    ceiling = y.high
+    for place in reversed(range(len(heights))):  # down from the top
+        heights[place] = min(heights[place], ceiling)
+        ceiling = heights[place] - gap
+    pairs = zip(finite, heights, strict=True)
+    return Markup().join(note(name, (x.high, height), x, y) for (_, name), height in pairs)
 
 
 def sparkline(values: Sequence[float], low: float, high: float) -> Markup:

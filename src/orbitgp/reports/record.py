@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,16 @@ from orbitgp.blueprints.orbits import orbit_from
 from orbitgp.callbacks.base import Evaluation, evaluations_from
 from orbitgp.errors import FileError
 from orbitgp.estimators.folder import read_examples, read_settings
+from orbitgp.evidence.ablation import FILE as ABLATION
+from orbitgp.evidence.ablation import Ablation, read_ablation
+from orbitgp.evidence.trials import FILE as FINDING
+from orbitgp.evidence.trials import Finding, read_finding
 from orbitgp.files import ESTIMATORS
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.compose import Composition
 from orbitgp.reports.history import History, read_history
 from orbitgp.reports.pictures import Kind, kind_of
-from orbitgp.reports.words import Ends
+from orbitgp.reports.words import Ends, neutral
 from orbitgp.scores import TestResult, read_test
 from orbitgp.sealed import MALFORMED, read_sealed, within
 
@@ -32,6 +36,8 @@ FILES = {
     "model.safetensors": "what was learned; read it with orbitgp.load",
     "examples.safetensors": "some of the inputs, for this report",
     "test.safetensors": "predictions for the test inputs",
+    "ablation.json": "what each transformation is worth",
+    "finding.json": "the evidence of parts of the data",
 }
 
 
@@ -72,6 +78,9 @@ class Record:
     examples: tuple[Tensor, list[Any]] | None
     test: TestResult | None
     about: About | None
+    ablation: Ablation | None
+    findings: tuple[Finding, ...]
+    """Of `compare`: that of this run, then those of folders beside it with the same data."""
 
     @property
     def title(self) -> str:
@@ -108,11 +117,12 @@ class Record:
 
     @property
     def ranges(self) -> Mapping[str, Ends]:
-        """The ends of what was learned."""
+        """The ends of what was learned; without what is frozen where it changes nothing."""
+        ranges: Mapping[str, Sequence[float]] = {} if self.best is None else self.best.ranges
         if self.fitted is not None and self.fitted.orbit is not None:
-            return self.fitted.orbit.learned_ranges()
-        best = self.best
-        return {} if best is None else {name: (a, b) for name, (a, b) in best.ranges.items()}
+            ranges = self.fitted.orbit.learned_ranges()
+        found = {name: (low, high) for name, (low, high) in ranges.items()}
+        return {name: ends for name, ends in found.items() if set(ends) != {neutral(name)}}
 
     @property
     def unidentified(self) -> list[str]:
@@ -142,7 +152,7 @@ class Record:
 
     @property
     def shift(self) -> float:
-        """What the bounds of the log lack: the log of a regression has standardised targets."""
+        """What the evidence of the log lacks: the log of a regression has standardised targets."""
         logged = self.history.phases[-1].curve if self.history.phases else ()
         known = {point.step: point.elbo for point in logged}
         shifts = (p.elbo - known[p.step] for p in self.curve if p.step in known)
@@ -159,6 +169,7 @@ def read_record(folder: Path) -> Record:
         )
     asked = read_settings(settings)
     examples, test = folder / "examples.safetensors", folder / "test.safetensors"
+    ablation = folder / ABLATION
     return Record(
         folder=folder,
         settings=asked,
@@ -167,7 +178,25 @@ def read_record(folder: Path) -> Record:
         examples=read_examples(examples) if examples.is_file() else None,
         test=read_test(test) if test.is_file() else None,
         about=_read_about(folder, asked),
+        ablation=read_ablation(ablation) if ablation.is_file() else None,
+        findings=tuple(_read_findings(folder.resolve(), asked)),
     )
+
+
+def _read_findings(folder: Path, asked: dict[str, Any]) -> Iterator[Finding]:
+    """What is beside a run may be anything, so it is passed over if it cannot be read."""
+    if not (folder / FINDING).is_file():
+        return
+    yield (own := read_finding(folder / FINDING))
+    for path in sorted(folder.parent.glob(f"*/{FINDING}")):
+        try:
+            other = read_finding(path)
+            settings = read_settings(path.with_name("settings.json"))
+        except FileError:
+            continue
+        alike = settings.get("data_sha256") == asked.get("data_sha256")
+        if alike and other.num_data == own.num_data and other.name != own.name:
+            yield other
 
 
 def _read_about(folder: Path, settings: dict[str, Any]) -> About | None:

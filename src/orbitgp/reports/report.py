@@ -8,18 +8,21 @@ from orbitgp.reports.gallery import gallery
 from orbitgp.reports.page import render
 from orbitgp.reports.performance import performance
 from orbitgp.reports.record import Record, read_record
+from orbitgp.reports.sizes import sizes
 from orbitgp.reports.summary import summary
 from orbitgp.reports.training import training
+from orbitgp.reports.worths import worths
 from orbitgp.sealed import write_atomically
 
-SECTIONS = (summary, gallery, training, performance, colophon)
+SECTIONS = (summary, gallery, worths, sizes, training, performance, colophon)
 """Each makes of the record what the template of its name shows."""
 
 
 def write_report(run: str | Path, out: str | Path | None = None) -> Path:
     """Write the report of a run folder, by default to report.html in it; returns its path.
 
-    Only the folder is read, and the same folder gives the same bytes.
+    Only the folder is read, and of folders beside it what `compare` left there; the same files give
+    the same bytes.
     """
     folder = Path(run)
     path = folder / "report.html" if out is None else Path(out)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orbitgp.orbits.base import Identity
 from orbitgp.reports.pictures import Kind
 from orbitgp.reports.record import About, Record
-from orbitgp.reports.words import listed, number, phrases
+from orbitgp.reports.words import listed, phrases
 
 MAX_CLASSES = 12
 """That are named with their counts."""
@@ -83,7 +83,7 @@ def _data(about: About, kind: Kind) -> str:
     unit = " pixels" if kind is Kind.IMAGE else ""
     shape = " × ".join(str(length) for length in about.shape)
     parts = [f"Data: {about.source}"] if about.source else []
-    parts += [f"{number(about.num_inputs)} {NOUNS[kind]} of {shape}{unit}"]
+    parts += [f"{about.num_inputs:,} {NOUNS[kind]} of {shape}{unit}"]
     if about.classes:
         counts = [f"{name} ({count:,})" for name, count in about.classes.items()]
         more = f" and {len(counts) - MAX_CLASSES} more" if len(counts) > MAX_CLASSES else ""

@@ -41,7 +41,7 @@ def training(record: Record) -> Training:
 
 
 def evidence_chart(points: Sequence[Evaluation]) -> Markup:
-    """The bound over the steps with its error; nothing if no value is finite."""
+    """The evidence over the steps with its error; nothing if no value is finite."""
     steps = [float(point.step) for point in points]
     middle = list(zip(steps, [point.elbo for point in points], strict=True))
     lower = [(p.step, p.elbo - p.standard_error) for p in points]

@@ -35,7 +35,7 @@ def percent(fraction: float, decimals: int = 1) -> str:
 
 
 def plus_minus(error: float) -> str:
-    """An error, if there is one: the bound of an orbit that is enumerated is exact."""
+    """An error, if there is one: that of an orbit that is enumerated has none."""
     return f"± {number(error, 1)}" if error else ""
 
 
