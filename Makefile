@@ -2,18 +2,18 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorboard,mlflow
+EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorboard,mlflow,torchvision,kornia
 SOURCES := src tests experiments benchmarks docs
 
 .PHONY: setup check format lint types test docs package lowest slow crash-test fuzz
-# torch is pinned here so that a development machine gets the CPU build, not the CUDA one. A module is
-# compiled when it is first imported, and kept: most of torch never is, and no process does it again.
+# torch is pinned here so that a development machine gets the CPU build, not the CUDA one, and
+# torchvision with it, since a newer one would bring its own torch. A module is compiled when it is first imported, and kept: most of torch never is, and no process does it again.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --no-compile
 setup:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) torch==2.13.0
-	$(PIP) -e ".[$(EXTRAS),test,dev]"
+	$(PIP) torch==2.13.0 torchvision==0.28.0
+	$(PIP) -e ".[$(EXTRAS),test,policies,dev]"
 
 check: lint types test
 

@@ -70,6 +70,16 @@ import orbitgp
 orbitgp.TensorBoardLog("tb")
 """,
     "mlflow": "import mlflow\nimport orbitgp\norbitgp.MLflowLog()",
+    "torchvision": """
+import orbitgp
+assert "v2.Transform" in orbitgp.export_policy(orbitgp.Mirror(), "torchvision").source
+""",
+    "kornia": """
+import torch
+import orbitgp
+augment = orbitgp.export_policy(orbitgp.Affine(-0.1, 0.1), "kornia").make()
+assert augment(torch.rand(2, 3, 8, 8)).shape == (2, 3, 8, 8)
+""",
     "ray": "import ray\nfrom orbitgp.recipes import ray_statistics",
 }
 

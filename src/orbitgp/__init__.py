@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from orbitgp.evidence.discovery import Discovery
     from orbitgp.evidence.transformations import Transformation
     from orbitgp.exact_model import ExactInvariantGP
+    from orbitgp.export.export_policy import export_policy
+    from orbitgp.export.policy import Policy
     from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
     from orbitgp.fit.settings import TrainingSettings
@@ -100,6 +102,7 @@ __all__ = [
     "OrbitSample",
     "OrientedEnergy",
     "PermutationGroup",
+    "Policy",
     "PolyaGamma",
     "Prediction",
     "ProgressBar",
@@ -124,6 +127,7 @@ __all__ = [
     "discover",
     "elbo",
     "elbo_from_statistics",
+    "export_policy",
     "greedy_points",
     "kmeans_points",
     "load",
@@ -155,6 +159,8 @@ _HOMES = {
     "evidence.discovery": ("Discovery",),
     "evidence.transformations": ("Transformation",),
     "exact_model": ("ExactInvariantGP",),
+    "export.export_policy": ("export_policy",),
+    "export.policy": ("Policy",),
     "features": ("OrientedEnergy",),
     "files": ("load", "save"),
     "kernels": ("RBF", "InvariantKernel"),

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from orbitgp import InvariantGPRegressor, load
+from orbitgp import InvariantGPRegressor, SignFlips, export_policy, load
 from orbitgp.cli import main, schemas
 from orbitgp.data.npz import read_npz
 from orbitgp.evidence.ablation import read_ablation
@@ -163,6 +163,37 @@ def test_ablate(fitted, images, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines == [*map(str, found.worths), f"next: orbitgp report {model}"]
     assert [path.name for path in (tmp_path / "alone").iterdir()] == ["model.safetensors"]
+
+
+def test_export(fitted, tmp_path, capsys):
+    run, _, _ = fitted
+    orbit, out = load(run).orbit_, tmp_path / "policy.py"
+    process = orbitgp("export", run, "--policy", "torchvision", "--out", out)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == f"{out}\n"
+    assert out.read_text(encoding="utf-8") == export_policy(orbit, "torchvision").source
+    code, record = in_process(capsys, "export", run, "--policy", "json")
+    conforms(record, schemas.ExportRecord)
+    assert (code, record["out"], record["left_out"]) == (0, None, [])
+    assert json.loads(record["source"]) == export_policy(orbit, "json").make()
+    assert record["steps"][0]["kind"] == "affine"
+    code, record = in_process(capsys, "export", run, "--policy", "kornia", "--out", out)
+    assert (code, record["out"], record["source"]) == (0, str(out), None)
+    assert main(["export", str(run), "--policy", "albumentations"]) == 0
+    assert capsys.readouterr().out == export_policy(orbit, "albumentations").source
+
+
+def test_export_of_what_cannot_be_expressed(tmp_path, capsys):
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    model = InvariantGPRegressor(SignFlips(0), settings=QUICK, run=tmp_path / "run", random_state=0)
+    model.fit(x, x[:, 1])
+    code, record = in_process(capsys, "export", tmp_path / "run", "--policy", "kornia")
+    assert (code, record["error"]["kind"]) == (2, "InputError")
+    assert "--leave_out" in record["error"]["message"]
+    line = ("export", tmp_path / "run", "--policy", "kornia", "--leave_out")
+    code, record = in_process(capsys, *line)
+    conforms(record, schemas.ExportRecord)
+    assert (code, record["steps"], record["left_out"]) == (0, [], ["sign flips"])
 
 
 def test_predictions_of_images_name_their_files(tmp_path, capsys):

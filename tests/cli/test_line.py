@@ -24,6 +24,7 @@ COMMANDS = (
     "predict",
     "describe",
     "report",
+    "export",
     "check-data",
     "completion",
 )
@@ -55,7 +56,10 @@ print({"torch", "sklearn"} & sys.modules.keys(), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("line", ["predict --help", "check-data --help", "describe nothing", "fit"])
+@pytest.mark.parametrize(
+    "line",
+    ["predict --help", "check-data --help", "describe nothing", "export x --policy json", "fit"],
+)
 def test_torch_is_not_imported_in_vain(line):
     command = [sys.executable, "-c", WATCH, *line.split()]
     process = subprocess.run(
@@ -139,6 +143,9 @@ def test_check_data_says_what_would_be_read(images, table):
         ("resume nowhere", 3, "nowhere is not a folder"),
         ("describe nowhere", 3, "nowhere does not exist"),
         ("report nowhere", 3, "nowhere"),
+        ("export nowhere --policy kornia", 3, "nowhere does not exist"),
+        ("export nowhere --policy pandas", 2, "pandas"),
+        ("export nowhere", 2, "required: --policy"),
         ("completion csh", 2, "csh"),
     ],
     ids=lambda value: str(value).replace(" ", "_") if isinstance(value, str) else str(value),

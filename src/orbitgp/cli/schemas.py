@@ -4,7 +4,7 @@
 changes its meaning. Numbers that are not finite are null.
 """
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 Task = Literal["classification", "regression"]
 Label = str | int | float | bool
@@ -118,6 +118,26 @@ class ReportRecord(TypedDict):
     schema: Literal["orbitgp.report/1"]
     run: str
     report: str
+
+
+class ChangePart(TypedDict):
+    """One step of a policy; `parameters` have name, unit, distribution and its numbers."""
+
+    kind: str
+    parameters: list[dict[str, Any]]
+    settings: dict[str, Any]
+
+
+class ExportRecord(TypedDict):
+    """export; `source` is null if it was written to `out`."""
+
+    schema: Literal["orbitgp.export/1"]
+    run: str
+    policy: Literal["torchvision", "kornia", "albumentations", "json"]
+    steps: list[ChangePart]
+    left_out: list[str]
+    out: str | None
+    source: str | None
 
 
 class CompletionRecord(TypedDict):

@@ -1,0 +1,1 @@
+"""Learned orbits as transforms for the training loops of other libraries."""

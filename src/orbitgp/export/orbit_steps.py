@@ -1,0 +1,104 @@
+"""The steps that an orbit consists of, with the numbers that it has now."""
+
+from collections.abc import Sequence
+
+from orbitgp.export.step import Parameter, Step
+from orbitgp.orbits.affine import Affine, Rotation
+from orbitgp.orbits.base import Identity, Orbit
+from orbitgp.orbits.compose import Composition, FiniteComposition
+from orbitgp.orbits.deformation import LocalDeformation
+from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
+from orbitgp.orbits.intensity import Intensity
+from orbitgp.orbits.noise import GaussianNoise
+
+OWN = "your own orbit"
+"""The kind of a step whose code is not ours."""
+
+AXES = {-1: "horizontal", -2: "vertical"}
+
+
+def steps_of(orbit: Orbit) -> list[Step]:
+    """In the order in which they are applied; a class derived from one of these is unknown."""
+    kind = type(orbit)
+    if kind is Identity:
+        return []
+    if isinstance(orbit, Composition | FiniteComposition):
+        parts = [part for part in orbit.orbits if isinstance(part, Orbit)]
+        return [step for part in parts for step in steps_of(part)]
+    if isinstance(orbit, Affine | Rotation) and kind in (Affine, Rotation):
+        return [Step("affine", _ranged(orbit))]
+    if isinstance(orbit, Intensity) and kind is Intensity:
+        return [Step("intensity", _ranged(orbit))]
+    if isinstance(orbit, LocalDeformation) and kind is LocalDeformation:
+        return [_deformation(orbit)]
+    if isinstance(orbit, GaussianNoise) and kind is GaussianNoise:
+        return [_noise(orbit)]
+    return [_group(orbit)]
+
+
+def _group(orbit: Orbit) -> Step:
+    """Finite groups; what is unknown is the user's."""
+    kind = type(orbit)
+    if isinstance(orbit, Mirror) and kind is Mirror:
+        mirrored = Parameter("mirrored", "", "choice", (0, 1))
+        return Step("mirror", (mirrored,), (("axis", _axis(orbit.dim)),))
+    if kind is QuarterTurns:
+        return Step("quarter turns", (Parameter("turn", "°", "choice", (0, 90, 180, 270)),))
+    if isinstance(orbit, CyclicShifts) and kind is CyclicShifts:
+        places = tuple(range(0, orbit.length, orbit.step))
+        settings = (("length", orbit.length), ("step", orbit.step), ("axis", _axis(orbit.dim)))
+        return Step("cyclic shifts", (Parameter("shift", "pixels", "choice", places),), settings)
+    if isinstance(orbit, PermutationGroup) and kind is PermutationGroup:
+        element = Parameter("element", "", "choice", tuple(range(int(orbit.size))))
+        settings = (("generators", orbit.generators), ("axis", orbit.dim))
+        return Step("permutations", (element,), settings)
+    if isinstance(orbit, SignFlips) and kind is SignFlips:
+        element = Parameter("element", "", "choice", tuple(range(int(orbit.size))))
+        return Step("sign flips", (element,), (("coordinates", tuple(orbit.coordinates)),))
+    return Step(OWN)
+
+
+def _ranged(orbit: Affine | Rotation | Intensity) -> tuple[Parameter, ...]:
+    """The ranges that are used; factors are uniform in their logarithm."""
+    found = zip(orbit.learned_ranges().items(), orbit.ranges.used.tolist(), strict=True)
+    return tuple(
+        Parameter(*_split(name), "log-uniform" if "×" in name else "uniform", _plain(ends))
+        for (name, ends), used in found
+        if used
+    )
+
+
+def _deformation(orbit: LocalDeformation) -> Step:
+    *fields, (smooth, ends) = orbit.learned_ranges().items()
+    parameters = (
+        *(Parameter(*_split(name), "normal", _plain([high])) for name, (_, high) in fields),
+        Parameter(*_split(smooth), "fixed", _plain(ends[:1])),
+    )
+    settings = (("num_frequencies", orbit.num_frequencies), ("first_order", orbit.tangent))
+    return Step("local deformation", parameters, settings)
+
+
+def _noise(orbit: GaussianNoise) -> Step:
+    """One standard deviation, or one for each number of an input of the shape."""
+    low, high = orbit.scale.min().item(), orbit.scale.max().item()
+    if low == high:
+        return Step("noise", (Parameter("deviation", "", "normal", _plain([low])),))
+    whole = orbit.scale.detach().expand(orbit.event_shape).flatten().tolist()
+    shape = (("shape", tuple(orbit.event_shape)),)
+    return Step("noise", (Parameter("deviation", "", "normal", _plain(whole)),), shape)
+
+
+def _axis(dim: int) -> str | int:
+    """Of an image, if it is one; the first axis may be that of channels or that of rows."""
+    return AXES.get(dim, dim)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The name of a range and its unit: "rotation (°)" has "°"."""
+    words, _, unit = name.partition(" (")
+    return words, unit.rstrip(")")
+
+
+def _plain(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Six digits, as many as rounding in float32 leaves; no −0."""
+    return tuple(float(f"{number:.6g}") + 0.0 for number in numbers)

@@ -1,0 +1,121 @@
+"""The distribution of an orbit, for the training loop of another library."""
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orbitgp.errors import InputError
+from orbitgp.export.albumentations import albumentations_source
+from orbitgp.export.kornia import kornia_source
+from orbitgp.export.record import json_source, to_record
+from orbitgp.export.step import Step
+from orbitgp.export.torchvision import torchvision_source
+from orbitgp.sealed import write_atomically
+
+SOURCES = {
+    "torchvision": torchvision_source,
+    "kornia": kornia_source,
+    "albumentations": albumentations_source,
+    "json": json_source,
+}
+
+INSTALL = {
+    "torchvision": 'pip install "orbitgp[torchvision]"',
+    "kornia": 'pip install "orbitgp[kornia]"',
+    "albumentations": "pip install albumentations==2.0.8",
+}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an orbit does to images, as source text and as a transform of another library.
+
+    Made by `export_policy`.
+
+    Parameters
+    ----------
+    library : {"torchvision", "kornia", "albumentations", "json"}
+        For whose training loop it is.
+    steps : tuple of Step
+        The transformations in their order, with kinds, distributions, numbers and units.
+    left_out : tuple of str, default=()
+        The parts of the orbit that the library cannot express.
+
+    See Also
+    --------
+    export_policy : Makes one from an orbit.
+
+    Examples
+    --------
+    >>> from orbitgp import Mirror, export_policy
+    >>> policy = export_policy(Mirror(), "torchvision")
+    >>> policy.source.splitlines()[0]
+    'Augmentation that was learned from data, as a transform for torchvision.'
+    >>> print(policy)
+    horizontal mirror
+    """
+
+    library: str
+    steps: tuple[Step, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """A Python file that needs the library alone, not orbitgp; the text of JSON for "json"."""
+        return SOURCES[self.library](self.steps, self.left_out)
+
+    def make(self) -> Any:
+        """Make the transform; a dictionary for "json".
+
+        A transform can be pickled, as processes that load data need it.
+
+        Returns
+        -------
+        torchvision.transforms.v2.Transform or other
+            What the library calls a transform or an augmentation.
+
+        Raises
+        ------
+        InputError
+            If the library is not installed.
+        """
+        if self.library == "json":
+            return to_record(self.steps, self.left_out)
+        _check_installed(self.library)
+        names: dict[str, Any] = {"__name__": f"learned_{self.library}"}
+        # our own text, with nothing filled in but numbers and fixed names
+        exec(compile(self.source, f"<policy for {self.library}>", "exec"), names)
+        kind = names["LearnedAugmentation"]
+        kind.__reduce__ = lambda _: (Policy.make, (self,))
+        return kind()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the source to a file.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Where to.
+
+        Returns
+        -------
+        pathlib.Path
+            The same.
+        """
+        write_atomically(Path(path), self.source.encode())
+        return Path(path)
+
+    def __str__(self) -> str:
+        return ", then ".join(step.words() for step in self.steps) or "no change"
+
+
+def _check_installed(library: str) -> None:
+    """Whether the library can be imported; a build that does not suit torch's cannot."""
+    try:
+        importlib.import_module(library)
+    except (ImportError, RuntimeError, OSError) as error:
+        raise InputError(
+            f"{library} cannot be imported ({error}): {INSTALL[library]}; the source of the "
+            "policy is in .source all the same"
+        ) from None

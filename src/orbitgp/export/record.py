@@ -1,0 +1,42 @@
+"""A policy as a plain dictionary, which JSON can hold."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from orbitgp.export.step import Step
+
+SCHEMA = "orbitgp.policy/1"
+
+WARP = {"interpolation": "bilinear", "outside": 0, "centre": "of the image", "y": "downward"}
+
+CONVENTIONS: dict[str, dict[str, Any]] = {
+    "affine": {
+        **WARP,
+        "order": ["scale", "shear", "rotation", "shift"],
+        "rotation": "counter-clockwise",
+        "shear": "x += shear * y, in pixels from the centre",
+        "shift": "to the right and downward",
+    },
+    "local deformation": {
+        **WARP,
+        "formula": "image(p + d(p)) + thickness(p) * |slope of it|",
+        "fields": "cosines of normal coefficients, each of standard deviation 1 on average, "
+        "weighted by exp(-(smoothness * frequency)^2 / 2)",
+    },
+    "intensity": {"formula": "contrast * image + brightness", "clipped": False},
+    "noise": {"formula": "image + noise, independent for every value", "clipped": False},
+    "quarter turns": {"rotation": "counter-clockwise"},
+}
+"""What the numbers of a step do to an image, by its kind."""
+
+
+def to_record(steps: Sequence[Step], left_out: Sequence[str]) -> dict[str, Any]:
+    """Every number with its unit and distribution; steps are applied in their order."""
+    told = [{**step.to_dict(), "convention": CONVENTIONS.get(step.kind, {})} for step in steps]
+    return {"schema": SCHEMA, "steps": told, "left_out": list(left_out)}
+
+
+def json_source(steps: Sequence[Step], left_out: Sequence[str]) -> str:
+    """The record as text."""
+    return json.dumps(to_record(steps, left_out), indent=2, ensure_ascii=False) + "\n"
