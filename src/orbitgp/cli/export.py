@@ -22,17 +22,18 @@ ARGUMENTS = (
 
 def run(options: Mapping[str, Any], output: Output) -> int:
     """`orbitgp export`."""
+    orbit = load_run(Path(options["run"])).orbit_  # first, since it needs no torch to say no
     from orbitgp.export.export_policy import export_policy
 
-    orbit = load_run(Path(options["run"])).orbit_
     policy = export_policy(orbit, options["policy"], leave_out=options["leave_out"])
     out = options["out"]
     path = None if out is None else str(policy.save(out))
+    steps: list[Any] = [step.to_dict() for step in policy.steps]
     record: ExportRecord = {
         "schema": "orbitgp.export/1",
         "run": options["run"],
-        "policy": policy.library,
-        "steps": [step.to_dict() for step in policy.steps],
+        "policy": options["policy"],
+        "steps": steps,
         "left_out": list(policy.left_out),
         "out": path,
         "source": policy.source if path is None else None,
