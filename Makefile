@@ -7,7 +7,8 @@ SOURCES := src tests experiments benchmarks docs
 
 .PHONY: setup check format lint types test docs package lowest slow crash-test fuzz
 # torch is pinned here so that a development machine gets the CPU build, not the CUDA one, and
-# torchvision with it, since a newer one would bring its own torch. A module is compiled when it is first imported, and kept: most of torch never is, and no process does it again.
+# torchvision with it, since a newer one would bring its own torch. A module is compiled when it is
+# first imported, and kept: most of torch never is, and no process does it again.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --no-compile
 setup:

@@ -86,7 +86,7 @@ def assert_same(found):
 
 ORBITS = {
     "affine": Affine,
-    "local": lambda: LocalDeformation(),
+    "local": LocalDeformation,
     "groups and noise": lambda: compose(
         Mirror(), Intensity(-0.1, 0.1), GaussianNoise(0.1, event_shape=SHAPE)
     ),
