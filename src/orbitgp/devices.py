@@ -62,8 +62,8 @@ def rates_of(device: torch.device) -> Rates:
     single = torch.ones(PROBE, PROBE, device=device)
     double = single.double()
     cube = 2.0 * PROBE**3
-    products = [cube / _seconds(matrix.mm, matrix) for matrix in (single, double)]
-    return Rates(*products, PROBE**2 / _seconds(torch.exp, single))
+    flops, float64_flops = (cube / _seconds(matrix.mm, matrix) for matrix in (single, double))
+    return Rates(flops, float64_flops, PROBE**2 / _seconds(torch.exp, single))
 
 
 def _seconds(function: Callable[[Tensor], Tensor], argument: Tensor) -> float:

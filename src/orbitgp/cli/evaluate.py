@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import RUN, Argument, Command
+from orbitgp.cli.command import DEVICE, RUN, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.learned import scores_part, scores_text, task_of
 from orbitgp.cli.output import Output, table
