@@ -4,6 +4,7 @@ There is no GPU where these tests run. `tests/pretend_device.py` has tensors tha
 elsewhere, hold real values, and refuse what a GPU refuses.
 """
 
+import copy
 import io
 import pickle
 import warnings
@@ -106,13 +107,23 @@ def test_orbits(name, generator):
 
 
 @pytest.mark.parametrize(
-    "name", ["affine", "groups and noise", pytest.param("local", marks=pytest.mark.slow)]
+    "name",
+    ["affine", *(pytest.param(n, marks=pytest.mark.slow) for n in ("local", "groups and noise"))],
 )
 def test_exact_inference(name):
     assert_same(fitted(InvariantGPClassifier, classes(), orbit=ORBITS[name]()))
 
 
 def test_oriented_features():
+    x, features = torch.from_numpy(classes(4)[0]).float(), OrientedEnergy()
+    expected = features(x)
+    with Pretend():
+        there = copy.deepcopy(features).to(DEVICE)(x.to(DEVICE))
+        torch.testing.assert_close(there.cpu(), expected)
+
+
+@pytest.mark.slow
+def test_a_fit_with_oriented_features():
     features = OrientedEnergy()
     assert_same(fitted(InvariantGPClassifier, classes(), orbit="rotation", feature_map=features))
     assert next(features.buffers()).device.type == "cpu"  # the user's own was copied

@@ -104,7 +104,7 @@ def load(path: str | Path, *, device: str | torch.device | None = None, **given:
     unknown = given.keys() - {"orbit", "feature_map", "kernel", "likelihood"}
     if unknown:
         raise InputError(
-            "load takes device, orbit, feature_map, kernel and likelihood; got "
+            "load takes orbit, feature_map, kernel, likelihood and device; got "
             f"{', '.join(unknown)}"
         )
     kinds = {kind.__name__: kind for kind in ESTIMATORS}

@@ -110,7 +110,7 @@ def fill_estimator(
         model = model_from(config["model"], within(tensors, "model"), given)
         fitted = {name: config["fitted"][name] for name in NUMBERS}
         fitted |= {name: config["fitted"][name] for name in OTHERS if name in config["fitted"]}
-        fitted["device_"] = str(device or fitted.get("device_", "cpu"))
+        fitted["device_"] = str(device or _device_from(fitted.get("device_", "cpu")))
         if not all(isinstance(fitted[name], int | float) for name in NUMBERS):
             raise TypeError(f"numbers expected, got {fitted}")
         fitted |= {name: _array_from(*config["arrays"][name]) for name in config["arrays"]}
@@ -130,6 +130,13 @@ def fill_estimator(
     for name, value in {**fitted, "model_": model, "orbit_": model.orbit}.items():
         setattr(estimator, name, value)
     estimator._return()
+
+
+def _device_from(name: Any) -> torch.device:
+    """What a name stands for, which need not be here."""
+    if not isinstance(name, str):
+        raise TypeError(f"a device called {name!r:.40}")
+    return torch.device(name)
 
 
 def _check_shape(shape: np.ndarray) -> None:
