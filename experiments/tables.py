@@ -254,9 +254,11 @@ def range_spread(results: Results) -> str:
     for found in (result["rows"][features] for result in recorded for features in MNIST):
         for name, ends in found["upper_ends"].items():
             digits = 1 if "°" in name or "%" in name else 2
-            told = sum(is_identified(name, words) for words in found["described"])
+            words = found["described"]
+            told = f"{sum(is_identified(name, each) for each in words)} of {len(words)}"
             end = f"{ends['mean']:.{digits}f} ± {ends['spread']:.{digits}f}"
-            rows.setdefault(name, []).extend([end, f"{told} of {len(found['described'])}"])
+            # a smoothness cannot be set to zero, so nothing is said of it
+            rows.setdefault(name, []).extend([end, "–" if "smoothness" in name else told])
     head = ["upper end of"]
     for features in MNIST if rows else []:
         head += [features, "identified"]
