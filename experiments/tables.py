@@ -16,6 +16,7 @@ from typing import Any
 
 from experiments.order import IMAGE_DATA, IMAGE_FAMILIES, LEARNED, SERIES, SERIES_FAMILIES
 from experiments.record import RESULTS
+from experiments.rotated import MODELS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -241,12 +242,6 @@ def digits(results: Results) -> str:
     return table(["labels", *(f"{name}: nats, NLL" for name in LEARNED[:3]), "nested"], rows)
 
 
-ROTATED = (
-    *("none", "rotation-from-10", "rotation-from-90", "rotation-from-179"),
-    *("affine", "fixed-rotation"),
-)
-
-
 def range_spread(results: Results) -> str:
     """Learned ranges over draws of the same number of digits."""
     rows: dict[str, list[str]] = {}
@@ -275,7 +270,7 @@ def is_identified(name: str, described: str) -> bool:
 def rotated(results: Results) -> str:
     """Figure 5 of the paper."""
     rows = []
-    for model in ROTATED:
+    for model in MODELS:
         found = results(f"rotated-{model}-*")
         nats = [result["evidence"] for result in found]
         angles = ", ".join(result["learned"] for result in found) if "from" in model else "–"

@@ -248,11 +248,16 @@ def test_auto_takes_one_gpu_or_that_of_the_local_rank(monkeypatch):
 
 
 def test_rates_are_measured_elsewhere_and_known_here():
-    assert rates_of(torch.device("cpu")) == rates_of(torch.device("cpu"))
+    threads, found = torch.get_num_threads(), []
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        found.append(rates_of(torch.device("cpu")))
+    torch.set_num_threads(threads)
+    assert found[1].flops == 2 * found[0].flops
     with Pretend():
-        found = rates_of(DEVICE)
-    assert 1e8 < found.float64_flops < found.flops * 10
-    assert 1e6 < found.entries < 1e13
+        away = rates_of(DEVICE)
+    assert 1e8 < away.float64_flops < away.flops * 10
+    assert 1e6 < away.entries < 1e13
 
 
 @pytest.mark.parametrize("wrong", ["linear", "generator"])

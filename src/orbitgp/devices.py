@@ -53,12 +53,17 @@ def chosen_device(device: str | torch.device) -> torch.device:
     return chosen
 
 
-@functools.cache
 def rates_of(device: torch.device) -> Rates:
     """Known ones of a processor, so that sizes do not depend on its load; measured of others."""
     if device.type == "cpu":
         threads = torch.get_num_threads()
         return Rates(threads * FLOPS, threads * FLOAT64_FLOPS, threads * ENTRIES)
+    return _measured(device)
+
+
+@functools.cache
+def _measured(device: torch.device) -> Rates:
+    """Once for each device."""
     single = torch.ones(PROBE, PROBE, device=device)
     double = single.double()
     cube = 2.0 * PROBE**3

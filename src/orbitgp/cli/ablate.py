@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import RUN, Argument, Command
@@ -10,10 +10,7 @@ from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
 from orbitgp.cli.reading import DATA, as_fitted, read_labelled
 from orbitgp.cli.runs import load_run
-from orbitgp.cli.schemas import AblateRecord, WorthPart
-
-if TYPE_CHECKING:
-    from orbitgp.evidence.ablation import Ablation
+from orbitgp.cli.schemas import AblateRecord
 
 ARGUMENTS = (
     RUN,
@@ -34,34 +31,18 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     keep = {"run": folder if folder.is_dir() else None, "random_state": options["seed"]}
     with bad_input():
         found = ablate(estimator, data.x, data.y, num_data=options["num_data"], **keep)
+    worths: list[Any] = found.records()
     record: AblateRecord = {
         "schema": "orbitgp.ablate/1",
         "run": str(folder),
         "data": options["data"],
         "num_data": found.num_data,
         "evidence_kind": found.kind,
-        "worths": worth_parts(found),
+        "worths": worths,
     }
     lines = [*map(str, found.worths)] or [str(found)]
     output.show(record, "\n".join([*lines, f"next: orbitgp report {folder}"]))
     return DONE
-
-
-def worth_parts(found: "Ablation") -> list[WorthPart]:
-    """What each transformation is worth, as JSON has it."""
-    return [
-        {
-            "name": worth.name,
-            "ends": None if worth.ends is None else list(worth.ends),
-            "interval": None if worth.interval is None else list(worth.interval),
-            "removed": worth.removed,
-            "removed_error": worth.removed_error,
-            "halved": worth.halved,
-            "doubled": worth.doubled,
-            "identified": worth.identified,
-        }
-        for worth in found.worths
-    ]
 
 
 ABLATE = Command("ablate", "say what each transformation of a run is worth", ARGUMENTS, run)

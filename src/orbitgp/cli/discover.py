@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orbitgp.cli.ablate import worth_parts
 from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import DEVICE, Argument, Command
 from orbitgp.cli.compare import estimator_for
@@ -55,6 +54,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
             random_state=options["seed"],
             verbose=not output.as_json,
         )
+    worths: list[Any] = found.ablation.records()
     record: DiscoverRecord = {
         "schema": "orbitgp.discover/1",
         "run": str(found.estimator.run),
@@ -69,7 +69,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
             {"name": step.name, "width": step.width, "gain": step.gain, "taken": step.taken}
             for step in found.path
         ],
-        "worths": worth_parts(found.ablation),
+        "worths": worths,
         "sentence": found.sentence,
         "seconds": found.seconds,
         "warnings": output.warned,
