@@ -89,6 +89,8 @@ def draw(found: dict[int, list[dict[str, Any]]], angle: float, path: Path) -> No
             ]
             sizes, angles = ([row[key] for row in chosen] for key in (name, "learned_angle"))
             ax.semilogx(sizes, angles, marker=".", label=f"seed {seed}")
+            ax.set_xticks(sizes, labels=[f"{size:,}" for size in sizes])
+            ax.minorticks_off()
     for ax, text in zip(axes, ("digits, exact", "inducing variables, bound"), strict=True):
         ax.axhline(angle, color="grey", linewidth=0.8, linestyle="--")
         ax.set(xlabel=text, ylim=(0, 190))
