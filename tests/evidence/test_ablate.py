@@ -128,6 +128,8 @@ def test_an_ablation_is_kept_in_a_run(tmp_path):
     found = ablate(model, x, y, run=run)
     assert read_ablation(run / FILE) == found
     assert not list(run.glob("*.tmp"))
+    with pytest.warns(UserWarning, match="was fitted to 40 inputs, and these are 30"):
+        ablate(model, x[:30], y[:30], run=run)
     with pytest.raises(InputError, match=r"with model\.safetensors in it; got .*nowhere"):
         ablate(model, x, y, run=tmp_path / "nowhere")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import RUN, Argument, Command
+from orbitgp.cli.command import DEVICE, RUN, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
 from orbitgp.cli.reading import DATA, as_fitted, read_labelled
@@ -17,6 +17,7 @@ ARGUMENTS = (
     *DATA,
     Argument("--num_data", "inputs whose evidence is asked; at most 500 if not given", int),
     Argument("--seed", "of all random draws", int, 0),
+    DEVICE,
 )
 
 
@@ -25,7 +26,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     from orbitgp.evidence.ablate import ablate
 
     folder = Path(options["run"])
-    estimator = load_run(folder)
+    estimator = load_run(folder, options["device"])
     how = as_fitted(folder, options["data"], options["target"], options["image_size"])
     data = read_labelled(options["data"], *how)
     keep = {"run": folder if folder.is_dir() else None, "random_state": options["seed"]}

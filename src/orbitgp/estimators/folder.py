@@ -158,6 +158,15 @@ def about_data(num_data: int, X: np.ndarray, labels: np.ndarray | None) -> dict[
     return {"num_inputs": num_data, "shape": list(X.shape[1:]), "classes": classes}
 
 
+def num_inputs(run: Path) -> int:
+    """How many inputs a run was fitted to."""
+    path = run / "settings.json"
+    try:
+        return int(read_settings(path)["data"]["num_inputs"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise FileError(f"{path} does not say how many inputs there were ({error!r})") from None
+
+
 def digest_of(*arrays: np.ndarray) -> str:
     """sha256 of shapes, dtypes and values."""
     digest = hashlib.sha256()

@@ -9,6 +9,7 @@ falls by at most 2 nats, which for many data is an interval of 95 % (Wilks 1938)
 import functools
 import math
 import statistics
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 
 from orbitgp.errors import InputError
+from orbitgp.estimators.folder import num_inputs
 from orbitgp.evidence.ablation import Ablation, Worth, write_ablation
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.ranges import (
@@ -29,6 +31,7 @@ from orbitgp.fit.checks import NUM_EXAMINED
 from orbitgp.hyperparameters.learn import best_length
 from orbitgp.hyperparameters.parameters import NARROWEST
 from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.compose import FEWEST
 
 FALL = 2.0
 """Nats by which the evidence falls at the ends of an interval."""
@@ -106,10 +109,22 @@ def ablate(
         )
     generator = torch.Generator().manual_seed(random_state)
     asked = FittedEvidence(model, X, y, generator=generator)
+    if run is not None:
+        _warn_of_other_data(Path(run), asked.num_data)
     found = Ablating(asked, MAX_DATA if num_data is None else num_data).all()
     if run is not None:
         write_ablation(found, Path(run))
     return found
+
+
+def _warn_of_other_data(run: Path, num_data: int) -> None:
+    fitted = num_inputs(run)
+    if fitted != num_data:
+        warnings.warn(
+            f"the model of {run} was fitted to {fitted:,} inputs, and these are {num_data:,}: its "
+            "report will show what transformations are worth to these",
+            stacklevel=3,
+        )
 
 
 class Ablating:
@@ -165,14 +180,16 @@ class Ablating:
         )
 
     def of_part(self, part: Orbit, rest: Orbit) -> Worth:
-        """Of a group, or noise: the orbit without it has the same number of draws."""
+        """Of a group, or noise: the orbit without it has as many draws of all the others."""
         asked, whole, error = self.asked, self.asked.model.orbit, 0.0
-        before = [] if asked.sampling.enumerated else self.by_draws
+        num_draws, before = asked.num_draws, [] if asked.sampling.enumerated else self.by_draws
         asked.model.orbit = rest
+        if num_draws >= FEWEST * whole.num_points:
+            asked.num_draws = num_draws * rest.num_points // whole.num_points
         without = best_length(asked.landscape(self.size), self.at)[1].evidence
         if before:
             error = self._error(before, self._by_draws(self.at))
-        asked.model.orbit = whole
+        asked.model.orbit, asked.num_draws = whole, num_draws
         return Worth(part.describe(), None, None, self.best - without, error)
 
     def _end(self, part: LearnedRange, log_width: float) -> float:

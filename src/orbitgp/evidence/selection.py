@@ -19,8 +19,8 @@ from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
 from orbitgp.orbits.noise import GaussianNoise
 
-NUM_DATA, NUM_DRAWS = 300, 32
-"""Data and draws that transformations are tried on."""
+NUM_DATA, NUM_DRAWS, MAX_POINTS = 300, 32, 128
+"""Data and draws that transformations are tried on, and orbit points that draws and groups make."""
 
 LENGTH_STEPS, CLIMB_STEPS = 2, 4
 
@@ -84,9 +84,11 @@ class Trials:
         return scales.evidence, z[places]
 
     def _noise(self, orbit: Orbit) -> Float[Tensor, "1 S K"] | None:
+        """A group is added to the draws: with fewer, it would seem worth less than it is."""
         if isinstance(orbit, FiniteOrbit) and orbit.size <= NUM_DRAWS:
             return None
-        return orbit.shared_noise(orbit.num_shared(NUM_DRAWS), generator=self.asked.draws())
+        count = orbit.num_shared(min(NUM_DRAWS * orbit.num_points, MAX_POINTS))
+        return orbit.shared_noise(count, generator=self.asked.draws())
 
 
 def forward(
