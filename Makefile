@@ -50,7 +50,7 @@ package:
 lowest:
 	$(PIP) uv
 	$(BIN)/uv venv --clear --python 3.11 .venv-lowest
-	$(BIN)/uv pip install --python .venv-lowest/bin/python --resolution lowest-direct ".[plots,images,parquet,test]" numpydoc
+	$(BIN)/uv pip install --python .venv-lowest/bin/python --resolution lowest-direct ".[plots,images,parquet,test]" "numpydoc>=1.8"
 	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto tests/orbits tests/likelihoods \
 		tests/posterior tests/inference tests/test_estimators.py tests/test_readme.py
 

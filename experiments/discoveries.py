@@ -47,13 +47,14 @@ def main() -> None:
     """All data sets that were chosen, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="*", default=list(DATA))
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0])
     arguments = parser.parse_args()
-    for name in arguments.data:
-        values = run(name, arguments.seed)
-        print(values["sentence"], values["seconds"], flush=True)
-        command = f"python -m experiments.discoveries --data {name}"
-        record(RESULTS, f"discovery-{name}", command, arguments.seed, values)
+    for seed in arguments.seeds:
+        for name in arguments.data:
+            values = run(name, seed)
+            print(values["sentence"], values["seconds"], flush=True)
+            command = f"python -m experiments.discoveries --data {name}"
+            record(RESULTS, f"discovery-{name}", command, seed, values)
 
 
 if __name__ == "__main__":

@@ -123,9 +123,9 @@ def main() -> None:
     """All draws that were chosen, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", nargs="*", default=list(FAMILIES))
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--seeds", type=int, nargs="*", default=list(range(20)))
     arguments = parser.parse_args()
-    for seed in range(arguments.draws):
+    for seed in arguments.seeds:
         for family in arguments.family:
             if is_recorded(RESULTS / f"known-{family}-{seed}.json"):
                 continue

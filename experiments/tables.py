@@ -14,9 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.discoveries import DATA as DISCOVERIES
+from experiments.known import FAMILIES as KNOWN
 from experiments.order import IMAGE_DATA, IMAGE_FAMILIES, LEARNED, SERIES, SERIES_FAMILIES
 from experiments.record import RESULTS
 from experiments.rotated import MODELS
+from orbitgp.evidence.ablation import Worth
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -267,6 +270,54 @@ def is_identified(name: str, described: str) -> bool:
     return not any(part.startswith(f"{own} ") and "not identified" in part for part in parts)
 
 
+def known(results: Results) -> str:
+    """Draws whose invariance was found, by the family that they were drawn with."""
+    rows = []
+    for family in KNOWN:
+        found = results(f"known-{family}-*")
+        right = [result["right"] for result in found]
+        claimed = max((max(r["nats"], r["compared_nats"]) for r in found), default=0.0)
+        nats = [result["nats"] for result in found]
+        most = f"{claimed:.1f}" if family == "none" else "–"
+        rows.append([family, f"{sum(right)} of {len(right)}", spread(nats, 1), most])
+    head = ["drawn with", "found by both", "nats more than none", "most nats claimed"]
+    return table(head, rows)
+
+
+def intervals(results: Results) -> str:
+    """How often the interval of a range holds the true width."""
+    found = results("interval-*")
+    if not found:
+        return table(["draws", "inside"], [])
+    inside = sum(result["inside"] for result in found)
+    lows, highs = ([result["interval"][k] for result in found] for k in (0, 1))
+    share = f"{inside} of {len(found)}"
+    width, ends = found[0]["width"], (spread(lows), spread(highs))
+    return table(
+        ["true width", "draws", "interval holds it", "lower end", "upper end"],
+        [[width, len(found), share, *ends]],
+    )
+
+
+def discoveries(results: Results) -> str:
+    """What `discover` finds in real images, what each is worth, and the seconds it took."""
+    rows = []
+    for data in DISCOVERIES:
+        for found in results(f"discovery-{data}-*"):
+            records = ({n: v for n, v in w.items() if n != "identified"} for w in found["worths"])
+            worths = [worth for worth in (Worth(**kept) for kept in records) if worth.identified]
+            rows.append(
+                [
+                    data,
+                    found["features"],
+                    "; ".join(map(str, worths)) or "none",
+                    f"{found['nats']:,.0f}",
+                    f"{found['seconds']:.0f}",
+                ]
+            )
+    return table(["data", "features", "found, of 300 images", "nats, all images", "seconds"], rows)
+
+
 def rotated(results: Results) -> str:
     """Figure 5 of the paper."""
     rows = []
@@ -316,6 +367,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
         *(known_symmetry, any_start, digits, range_spread, order),
         *(usps, mnist, few_labels, symmetric, molecules),
         *(partial_rotation, paper_mnist, rotated),
+        *(known, intervals, discoveries),
     )
 }
 

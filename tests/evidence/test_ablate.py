@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.intervals import rotated_points, rotation
 from orbitgp import (
     Ablation,
     FileError,
@@ -23,7 +24,6 @@ from orbitgp.evidence.ablate import interval_around
 from orbitgp.evidence.ablation import FILE, Worth, read_ablation, write_ablation
 from orbitgp.evidence.ranges import fixed_parts, learned_parameters
 from tests.conftest import QUICK
-from tests.evidence.problems import rotated_points, rotation
 
 TURN = Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
 

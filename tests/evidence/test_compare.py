@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
+from experiments.intervals import rotated_points, rotation
 from orbitgp import (
     FileError,
     InputError,
@@ -22,7 +23,6 @@ from orbitgp import (
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.trials import subset_sizes
 from tests.conftest import QUICK
-from tests.evidence.problems import rotated_points, rotation
 
 HERE = joblib.Parallel(n_jobs=1)
 REGRESSOR = InvariantGPRegressor(settings=QUICK)

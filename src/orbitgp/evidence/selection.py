@@ -1,6 +1,7 @@
 """Forward and backward selection of transformations, by the exact evidence of some data."""
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
 from orbitgp.hyperparameters.subset_evidence import Subset
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
+from orbitgp.orbits.compose import FEWEST
 from orbitgp.orbits.noise import GaussianNoise
 
-NUM_DATA, NUM_DRAWS, MAX_POINTS = 300, 32, 128
-"""Data and draws that transformations are tried on, and orbit points that draws and groups make."""
+NUM_DATA, NUM_DRAWS, MAX_POINTS = 300, 32, 64
+"""Data and draws that transformations are tried on; draws times a group that is tried, at most."""
 
 LENGTH_STEPS, CLIMB_STEPS = 2, 4
 
@@ -68,27 +70,37 @@ class Trials:
         self.num_data = len(rows)
         self.start = asked.z[asked.parameters.lengths]
 
-    def landscape(self, orbit: Orbit) -> Landscape:
-        """The evidence with this orbit, as a function of its hyperparameters."""
+    def landscape(self, orbit: Orbit, num_draws: int) -> Landscape:
+        """The evidence with this orbit, as a function of its hyperparameters.
+
+        The draws are those of all but groups, whose points are all taken for each: with fewer
+        draws, a group would seem worth less than it is.
+        """
         model = OrbitModel(**self.asked.model.parts(orbit=orbit))
-        subset = Subset(self.x, self.targets, self._noise(orbit))
+        subset = Subset(self.x, self.targets, self._noise(orbit, num_draws))
         return Landscape(model, Parameters(model), subset, self.max_ratio)
 
-    def evidence(self, orbit: Orbit, lengths: np.ndarray) -> tuple[float, np.ndarray]:
+    def evidence(
+        self, orbit: Orbit, lengths: np.ndarray, num_draws: int
+    ) -> tuple[float, np.ndarray]:
         """With the best lengthscale near this one, which is returned too."""
-        landscape = self.landscape(orbit)
+        landscape = self.landscape(orbit, num_draws)
         places = landscape.parameters.lengths
         z = landscape.parameters.vector()
         z[places] = lengths
         z, scales = best_length(landscape, z, LENGTH_STEPS)
         return scales.evidence, z[places]
 
-    def _noise(self, orbit: Orbit) -> Float[Tensor, "1 S K"] | None:
-        """A group is added to the draws: with fewer, it would seem worth less than it is."""
+    def _noise(self, orbit: Orbit, num_draws: int) -> Float[Tensor, "1 S K"] | None:
         if isinstance(orbit, FiniteOrbit) and orbit.size <= NUM_DRAWS:
             return None
-        count = orbit.num_shared(min(NUM_DRAWS * orbit.num_points, MAX_POINTS))
+        count = orbit.num_shared(num_draws * orbit.num_points)
         return orbit.shared_noise(count, generator=self.asked.draws())
+
+
+def draws_beside(orbit: Orbit, most: int = NUM_DRAWS) -> int:
+    """Draws for each point of a group, so that at most so many orbit points come out."""
+    return max(FEWEST, min(NUM_DRAWS, most // orbit.num_points))
 
 
 def forward(
@@ -100,43 +112,68 @@ def forward(
 
     Those that added nothing are tried again as long as others were taken meanwhile.
     """
-    best, lengths = trials.evidence(orbit_of({}), trials.start)
-    alone = {part: _best_width(trials, {}, part, lengths) for part in transformations}
-    waiting = sorted(alone, key=lambda part: -alone[part][0])
-    chosen: dict[Transformation, float] = {}
+    so_far = Chosen(trials)
+    alone = {part: so_far.with_one_more(part) for part in transformations}
+    waiting = sorted(alone, key=lambda part: -alone[part].gain)
     steps: list[Step] = []
     tried: dict[Transformation, int] = {}
     while waiting:
-        part = waiting.pop(0)
-        if tried.get(part) == len(chosen):  # nothing was taken since it was tried last
+        part, size = waiting.pop(0), len(so_far.widths)
+        if tried.get(part) == size:  # nothing was taken since it was tried last
             break
-        tried[part] = len(chosen)
-        trial = _best_width(trials, chosen, part, lengths) if chosen else alone[part]
-        step = Step(part.name, trial[1], trial[0] - best, trial[0] > best + WORTHWHILE)
+        tried[part] = size
+        found = so_far.with_one_more(part) if size else alone[part]
+        step = Step(part.name, found.width, found.gain, found.gain > WORTHWHILE)
         steps.append(step)
         told(step)
         if step.taken:
-            best, chosen[part], lengths = trial
+            so_far = Chosen(trials, {**so_far.widths, part: found.width}, found.lengths)
         elif step.gain > HOPELESS:
             waiting.append(part)
-    return chosen, steps
+    return so_far.widths, steps
 
 
-def _best_width(
-    trials: Trials,
-    chosen: Mapping[Transformation, float],
-    part: Transformation,
-    lengths: np.ndarray,
-) -> tuple[float, float, np.ndarray]:
-    """The evidence, the width and the lengthscale of one more transformation."""
-    if not is_closed({**chosen, part: part.widths[0]}, trials.x.shape[1:]):
-        return -math.inf, 0.0, lengths
-    found = [
-        (trials.evidence(orbit_of({**chosen, part: width}), lengths), width)
-        for width in part.widths
-    ]
-    (evidence, own), width = max(found, key=lambda trial: trial[0][0])
-    return evidence, width, own
+@dataclass(frozen=True)
+class OneMore:
+    """The nats that one more transformation adds, its best width, and the lengthscale with it."""
+
+    gain: float
+    width: float
+    lengths: np.ndarray
+
+
+class Chosen:
+    """The transformations that were taken so far, with their widths and the lengthscale."""
+
+    def __init__(
+        self,
+        trials: Trials,
+        widths: dict[Transformation, float] | None = None,
+        lengths: np.ndarray | None = None,
+    ) -> None:
+        self.trials, self.widths = trials, widths or {}
+        self.lengths = trials.start if lengths is None else lengths
+        self.evidence = functools.cache(self._evidence)
+
+    def _evidence(self, num_draws: int) -> float:
+        """Without any more, and with this many draws."""
+        return self.trials.evidence(orbit_of(self.widths), self.lengths, num_draws)[0]
+
+    def with_one_more(self, part: Transformation) -> OneMore:
+        """Both sides have the same draws of all but groups; fewer, if there are groups."""
+        whole = {**self.widths, part: part.widths[0]}
+        if not is_closed(whole, self.trials.x.shape[1:]):
+            return OneMore(-math.inf, 0.0, self.lengths)
+        # what a group adds is told with enough draws to see it
+        is_group = isinstance(orbit_of({part: part.widths[0]}), FiniteOrbit)
+        num_draws = draws_beside(orbit_of(whole), MAX_POINTS if is_group else NUM_DRAWS)
+        best = OneMore(-math.inf, 0.0, self.lengths)
+        for width in part.widths:
+            orbit = orbit_of({**self.widths, part: width})
+            evidence, lengths = self.trials.evidence(orbit, self.lengths, num_draws)
+            gain = evidence - self.evidence(num_draws)
+            best = OneMore(gain, width, lengths) if gain > best.gain else best
+        return best
 
 
 class Eliminations:
@@ -148,7 +185,8 @@ class Eliminations:
     def __init__(self, trials: Trials, chosen: Mapping[Transformation, float]) -> None:
         self.trials, self.chosen = trials, tuple(chosen)
         self.orbit = orbit_of(chosen)
-        landscape = trials.landscape(self.orbit)
+        self.num_draws = draws_beside(self.orbit)
+        landscape = trials.landscape(self.orbit, self.num_draws)
         z = landscape.parameters.vector()
         z, _ = best_length(landscape, z)
         z, scales = climb(landscape, z, max_steps=CLIMB_STEPS, on_step=lambda *_: None)
@@ -159,7 +197,7 @@ class Eliminations:
         """With the best lengthscale."""
         names = {name for part in removed for name in part.ranges}
         orbit = copy.deepcopy(self._rest(removed))
-        landscape = self.trials.landscape(orbit)
+        landscape = self.trials.landscape(orbit, self.num_draws)
         z = landscape.parameters.vector()
         z[landscape.parameters.lengths] = self.lengths
         for own in learned_parameters(orbit):
@@ -168,7 +206,7 @@ class Eliminations:
         return best_length(landscape, z)[1].evidence
 
     def _rest(self, removed: Sequence[Transformation]) -> Orbit:
-        """The orbit without groups, or noise, that are removed; the number of draws is the same.
+        """The orbit without groups, or noise, that are removed.
 
         A group of several may become a smaller one.
         """
