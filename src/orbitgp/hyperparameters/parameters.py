@@ -131,7 +131,7 @@ class Parameters:
 
 def _joined(parts: Sequence[Tensor]) -> np.ndarray:
     """One vector, which scipy can move."""
-    return np.concatenate([np.zeros(0), *(part.cpu().numpy() for part in parts)])
+    return np.concatenate([np.zeros(0), *(part.detach().cpu().numpy() for part in parts)])
 
 
 def learned_ranges(orbit: Orbit) -> list[UniformRange]:
