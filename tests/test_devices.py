@@ -143,7 +143,7 @@ def test_regression():
 def test_likelihoods(likelihood):
     x, y = classes()
     y = y == "a" if likelihood == "polya-gamma" else y
-    assert_same(fitted(InvariantGPClassifier, (x, y), orbit="rotation", likelihood=likelihood))
+    assert_same(fitted(InvariantGPClassifier, (x, y), orbit=Mirror(), likelihood=likelihood))
 
 
 def test_a_bound():

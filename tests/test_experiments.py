@@ -71,7 +71,7 @@ def run_main(module, monkeypatch, *arguments):
 
 @pytest.mark.usefixtures("untyped")
 def test_mnist_writes_what_it_found(few_digits, monkeypatch, tmp_path):
-    features, options = "oriented", ["--orbit", "rotation", "--num-data", "30"]
+    features, options = "pixels", ["--orbit", "rotation", "--num-data", "30"]
     options += ["--features", features]
     run_main(mnist, monkeypatch, *options, "--seed", "3", "--out", str(tmp_path))
     result = json.loads((tmp_path / f"mnist-{features}-rotation-30-3.json").read_text())

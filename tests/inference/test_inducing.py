@@ -26,7 +26,7 @@ from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import InducingPosterior
 from orbitgp.scales import Scales
-from tests.conftest import assert_close
+from tests.conftest import QUICK, assert_close
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -204,7 +204,8 @@ def test_a_saved_model_has_the_evidence_that_was_reported(tmp_path, num_inducing
     y = np.arange(150) % 2
     x = draw.random((150, 6, 6)).astype(np.float32)
     x[y == 0, 2:4, :] += 1
-    model = InvariantGPClassifier("rotation", num_inducing=num_inducing, random_state=0).fit(x, y)
+    asked = {"num_inducing": num_inducing, "settings": QUICK, "random_state": 0}
+    model = InvariantGPClassifier("rotation", **asked).fit(x, y)
     save(model, tmp_path / "model")
     np.savez(tmp_path / "data.npz", x=x, y=y)
     command = [sys.executable, "-c", RECOMPUTE, tmp_path / "data.npz", tmp_path / "model"]
