@@ -1,6 +1,7 @@
 """Forward and backward selection of transformations."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from orbitgp.evidence.ablation import read_ablation
 from orbitgp.evidence.transformations import (
     image_transformations,
     is_closed,
+    is_contained,
     kind_of,
     orbit_of,
     vector_transformations,
@@ -121,6 +123,10 @@ def test_orbits_of_several_transformations():
     )
     assert is_closed(chosen, (8, 8))
     assert is_closed({parts["quarter turns"]: 0.0, parts["vertical mirror"]: 0.0}, (8, 8))
+    turns = parts["quarter turns"]
+    assert is_contained(turns, {parts["rotation"]: math.pi})
+    assert not is_contained(turns, {parts["rotation"]: 0.3, parts["horizontal mirror"]: 0.0})
+    assert not is_contained(parts["rotation"], {turns: 0.0})
     columns = {part.name: part for part in vector_transformations(2)}
     both = {columns["swap of columns 0 and 1"]: 0.0, columns["sign of column 0"]: 0.0}
     assert not is_closed(both, (2,))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.ranges import composed, learned_parameters, leaves, split_unit
-from orbitgp.evidence.transformations import Transformation, is_closed, orbit_of
+from orbitgp.evidence.transformations import Transformation, is_closed, is_contained, orbit_of
 from orbitgp.hyperparameters.learn import Landscape, best_length, climb
 from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
 from orbitgp.hyperparameters.subset_evidence import Subset
@@ -123,6 +123,8 @@ def forward(
             break
         tried[part] = size
         found = so_far.with_one_more(part) if size else alone[part]
+        if found.gain == -math.inf:  # no use beside the others
+            continue
         step = Step(part.name, found.width, found.gain, found.gain > WORTHWHILE)
         steps.append(step)
         told(step)
@@ -162,7 +164,7 @@ class Chosen:
     def with_one_more(self, part: Transformation) -> OneMore:
         """Both sides have the same draws of all but groups; fewer, if there are groups."""
         whole = {**self.widths, part: part.widths[0]}
-        if not is_closed(whole, self.trials.x.shape[1:]):
+        if is_contained(part, self.widths) or not is_closed(whole, self.trials.x.shape[1:]):
             return OneMore(-math.inf, 0.0, self.lengths)
         # what a group adds is told with enough draws to see it
         is_group = isinstance(orbit_of({part: part.widths[0]}), FiniteOrbit)

@@ -38,6 +38,9 @@ class Transformation:
         Builds that orbit from a mapping of the names of the family to their widths.
     ranges : tuple of str, default=()
         The names of its learned ranges; without any, the orbit is taken or left as a whole.
+    contains : tuple of str, default=()
+        Groups that are part of it if it is at least half as wide as it can be, and would only be
+        more draws of the same beside it.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Transformation:
     family: str
     make: Callable[[Mapping[str, float]], Orbit]
     ranges: tuple[str, ...] = ()
+    contains: tuple[str, ...] = ()
 
 
 AFFINE = {
@@ -62,6 +66,8 @@ AFFINE = {
 }
 """The parameters of an affine transformation that go together."""
 
+QUARTER_TURNS = "quarter turns"
+
 
 def image_transformations(shape: Sequence[int]) -> list[Transformation]:
     """Of images [H, W] or [C, H, W]; quarter turns if they are square."""
@@ -71,9 +77,9 @@ def image_transformations(shape: Sequence[int]) -> list[Transformation]:
         Transformation("horizontal mirror", (0,), "horizontal mirror", lambda _: Mirror(-1)),
         Transformation("vertical mirror", (0,), "vertical mirror", lambda _: Mirror(-2)),
         *(
-            Transformation(name, widths, "affine", _affine, AFFINE[name])
-            for name, widths in (
-                ("rotation", turns),
+            Transformation(name, widths, "affine", _affine, AFFINE[name], tuple(contained))
+            for name, widths, *contained in (
+                ("rotation", turns, QUARTER_TURNS),
                 ("scale", (0.05, 0.15, 0.4)),
                 ("shear", (0.05, 0.15, 0.4)),
                 ("shift", (0.05, 0.12, 0.25, 0.5)),
@@ -90,7 +96,7 @@ def image_transformations(shape: Sequence[int]) -> list[Transformation]:
         ),
     ]
     if shape[-1] == shape[-2]:
-        turn = Transformation("quarter turns", (0,), "quarter turns", lambda _: QuarterTurns())
+        turn = Transformation(QUARTER_TURNS, (0,), QUARTER_TURNS, lambda _: QuarterTurns())
         found.insert(0, turn)
     return found
 
@@ -139,6 +145,14 @@ def orbit_of(chosen: Mapping[Transformation, float]) -> Orbit:
         return Identity()
     parts.sort(key=lambda part: not isinstance(part, FiniteOrbit))
     return composed(parts)
+
+
+def is_contained(part: Transformation, chosen: Mapping[Transformation, float]) -> bool:
+    """Whether one of those that were chosen does all that this one does."""
+    return any(
+        part.name in other.contains and width >= other.widths[-1] / 2
+        for other, width in chosen.items()
+    )
 
 
 def is_closed(chosen: Mapping[Transformation, float], shape: Sequence[int]) -> bool:
