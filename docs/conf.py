@@ -50,6 +50,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "orbitgp"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_sidebars = {"*": []}  # pages at the top have no section to navigate
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",

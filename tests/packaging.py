@@ -80,6 +80,13 @@ import orbitgp
 augment = orbitgp.export_policy(orbitgp.Affine(-0.1, 0.1), "kornia").make()
 assert augment(torch.rand(2, 3, 8, 8)).shape == (2, 3, 8, 8)
 """,
+    "onnx": """
+import onnxruntime
+import orbitgp
+orbitgp.export_predictor(model, "model.onnx")
+onnxruntime.InferenceSession("model.onnx")
+""",
+    "serve": "import fastapi, onnxruntime, uvicorn",
     "ray": "import ray\nfrom orbitgp.recipes import ray_statistics",
 }
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from orbitgp.evidence.transformations import Transformation
     from orbitgp.exact_model import ExactInvariantGP
     from orbitgp.export.export_policy import export_policy
+    from orbitgp.export.export_predictor import export_predictor
     from orbitgp.export.policy import Policy
     from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
@@ -128,6 +129,7 @@ __all__ = [
     "elbo",
     "elbo_from_statistics",
     "export_policy",
+    "export_predictor",
     "greedy_points",
     "kmeans_points",
     "load",
@@ -160,6 +162,7 @@ _HOMES = {
     "evidence.transformations": ("Transformation",),
     "exact_model": ("ExactInvariantGP",),
     "export.export_policy": ("export_policy",),
+    "export.export_predictor": ("export_predictor",),
     "export.policy": ("Policy",),
     "features": ("OrientedEnergy",),
     "files": ("load", "save"),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from orbitgp.errors import InputError
-from orbitgp.filters import energy
+from orbitgp.filters import energy, rows_of
 
 BLOCK = 128
 """Images at a time, so that what stands between two operations stays near the processor."""
@@ -175,8 +175,8 @@ class OrientedEnergy(nn.Module):
         for size in self.cells:
             windows.append([self._windows(length, size).to(images) for length in shape])
             shape = (size, size)
-        maps = [self._layers(block, windows) for block in images.split(BLOCK)]
-        return normalize(torch.cat(maps).reshape(len(x), -1), dim=1)
+        maps = [self._layers(block, windows) for block in rows_of(images, BLOCK)]
+        return normalize(torch.cat(maps).reshape(x.shape[0], -1), dim=1)
 
     def _layers(
         self, maps: Float[Tensor, "B 1 H W"], windows: list[list[Tensor]]
@@ -190,7 +190,7 @@ class OrientedEnergy(nn.Module):
     ) -> Float[Tensor, "B O K K"]:
         """O directions in each of the I maps."""
         found = energy(maps.flatten(0, 1).unsqueeze(1), self.kernel.to(maps), self.sharpness)
-        shape = (len(maps), -1, rows.shape[1], columns.shape[1])
+        shape = (maps.shape[0], -1, rows.shape[1], columns.shape[1])
         pooled = _pooled(found, rows, columns).reshape(shape) + EPSILON
         return pooled.sqrt() * (pooled.sum(1, keepdim=True) + self.contrast).rsqrt()
 

@@ -1,5 +1,6 @@
 """Small filters of images, whose gradient is a filter once more, and their energy."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -64,3 +65,8 @@ def energy(
 ) -> Float[Tensor, "B O H W"]:
     """What the filters find above 0, to a power of at least 1."""
     return _Energy.apply(images, kernel, power)  # pyright: ignore[reportReturnType]
+
+
+def rows_of(x: Tensor, size: int) -> Sequence[Tensor]:
+    """Some rows at a time, or all of them in a graph that is exported for batches of any size."""
+    return (x,) if torch.compiler.is_compiling() else x.split(size)

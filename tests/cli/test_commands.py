@@ -183,6 +183,16 @@ def test_export(fitted, tmp_path, capsys):
     assert capsys.readouterr().out == export_policy(orbit, "albumentations").source
 
 
+def test_export_of_a_predictor(fitted, tmp_path, capsys):
+    run, _, _ = fitted
+    path = tmp_path / "model.pt2"
+    code, record = in_process(capsys, "export", run, "--predictor", path)
+    conforms(record, schemas.PredictorRecord)
+    assert (code, record["num_bytes"]) == (0, path.stat().st_size)
+    code, record = in_process(capsys, "export", run, "--predictor", tmp_path / "model.h5")
+    assert (code, "'model.h5'" in record["error"]["message"]) == (2, True)
+
+
 def test_export_of_what_cannot_be_expressed(tmp_path, capsys):
     x = np.random.default_rng(0).normal(size=(30, 2))
     model = InvariantGPRegressor(SignFlips(0), settings=QUICK, run=tmp_path / "run", random_state=0)

@@ -1,4 +1,7 @@
-"""`orbitgp export`: what a run learned, as a transform for the training loop of another library."""
+"""`orbitgp export`: what a run learned, for use without orbitgp.
+
+As a transform for the training loop of another library, or as a file that predicts.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,21 +11,31 @@ from orbitgp.cli.command import RUN, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
 from orbitgp.cli.runs import load_run
-from orbitgp.cli.schemas import ExportRecord
+from orbitgp.cli.schemas import ExportRecord, PredictorRecord
+from orbitgp.errors import InputError
 
 LIBRARIES = ("torchvision", "kornia", "albumentations", "json")
 
 ARGUMENTS = (
     RUN,
-    Argument("--policy", "library that it is for", choices=LIBRARIES, required=True),
-    Argument("--out", "file to write; the text is printed if not given", path=True),
+    Argument("--policy", "write the augmentation for this library", choices=LIBRARIES),
+    Argument("--predictor", "write a file that predicts: .pt2 or .onnx", path=True),
+    Argument("--out", "file for the policy; its text is printed if not given", path=True),
     Argument("--leave_out", "leave out what the library cannot express", bool),
 )
 
 
 def run(options: Mapping[str, Any], output: Output) -> int:
     """`orbitgp export`."""
-    orbit = load_run(Path(options["run"])).orbit_  # first, since it needs no torch to say no
+    if (options["policy"] is None) == (options["predictor"] is None):
+        raise InputError(
+            "say what to export: --policy LIBRARY for the augmentation, or --predictor FILE for a "
+            "file that predicts"
+        )
+    model = load_run(Path(options["run"]))  # first, since it needs no torch to say no
+    if options["policy"] is None:
+        return _write_predictor(model, options, output)
+    orbit = model.orbit_
     from orbitgp.export.export_policy import export_policy
 
     policy = export_policy(orbit, options["policy"], leave_out=options["leave_out"])
@@ -42,4 +55,21 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     return DONE
 
 
-EXPORT = Command("export", "write the learned augmentation for another library", ARGUMENTS, run)
+def _write_predictor(model: Any, options: Mapping[str, Any], output: Output) -> int:
+    from orbitgp.export.export_predictor import describing, export_predictor
+
+    path = export_predictor(model, options["predictor"])
+    about = describing(model)
+    record: PredictorRecord = {
+        "schema": "orbitgp.predictor/1",
+        "run": options["run"],
+        "predictor": str(path),
+        "num_bytes": path.stat().st_size,
+        "inputs": about["inputs"],
+        "outputs": about["outputs"],
+    }
+    output.show(record, str(path))
+    return DONE
+
+
+EXPORT = Command("export", "write what was learned, for use without orbitgp", ARGUMENTS, run)

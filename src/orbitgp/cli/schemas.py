@@ -140,6 +140,17 @@ class ExportRecord(TypedDict):
     source: str | None
 
 
+class PredictorRecord(TypedDict):
+    """export of a predictor; the shape of one input, and the names of the outputs."""
+
+    schema: Literal["orbitgp.predictor/1"]
+    run: str
+    predictor: str
+    num_bytes: int
+    inputs: list[int]
+    outputs: list[str]
+
+
 class CompletionRecord(TypedDict):
     """completion."""
 

@@ -11,6 +11,7 @@ from torch.nn.functional import one_hot, softplus
 from torch.special import log_ndtr
 
 from orbitgp.errors import InputError
+from orbitgp.filters import rows_of
 from orbitgp.likelihoods.base import (
     MAX_ENTRIES,
     Likelihood,
@@ -164,21 +165,30 @@ class OneHotGaussian(Gaussian):
         where s² = spread (v + σ²) + excess.
         """
         spread = (self.spread * (prediction.variance + self.noise) + self.excess).sqrt()
-        rows = max(1, MAX_ENTRIES // self.num_classes**2)
-        pieces = zip(prediction.mean.split(rows), spread.split(rows), strict=True)
+        rows = max(1, MAX_ENTRIES // (self.num_classes**2 * _nodes_at_once(self.num_classes)))
+        pieces = zip(rows_of(prediction.mean, rows), rows_of(spread, rows), strict=True)
         return torch.cat([_largest_entry(mean, part) for mean, part in pieces])
+
+
+def _nodes_at_once(num_classes: int) -> int:
+    """Nodes of the quadrature, for a bounded number of entries [nodes, C, C]."""
+    return min(NUM_NODES, max(1, MAX_ENTRIES // num_classes**2))
 
 
 def _largest_entry(
     mean: Float[Tensor, "N C"], spread: Float[Tensor, "N C"]
 ) -> Float[Tensor, "N C"]:
     """p(argmax_c y_c = k) for independent y_c ~ N(mean_c, spread_c²)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NUM_NODES)
-    log_terms = []
-    for node, weight in zip(nodes, weights, strict=True):
-        value = mean + spread * float(node)
-        below = log_ndtr((value.unsqueeze(2) - mean.unsqueeze(1)) / spread.unsqueeze(1))
-        others = below.sum(2) - below.diagonal(dim1=1, dim2=2)
-        log_terms.append(others + math.log(weight))
+    nodes, weights = (
+        torch.from_numpy(part).to(mean).unsqueeze(1)
+        for part in np.polynomial.hermite_e.hermegauss(NUM_NODES)
+    )
+    log_terms, size = [], _nodes_at_once(mean.shape[1])
+    for node, weight in zip(nodes.split(size), weights.split(size), strict=True):
+        value = mean.unsqueeze(1) + spread.unsqueeze(1) * node
+        gaps = (value.unsqueeze(3) - mean[:, None, None]) / spread[:, None, None]
+        below = log_ndtr(gaps)
+        others = below.sum(3) - below.diagonal(dim1=2, dim2=3)
+        log_terms.append(others + weight.log())
     # the quadrature of all classes sums to 1 up to its own error
-    return torch.softmax(torch.logsumexp(torch.stack(log_terms), 0), -1)
+    return torch.softmax(torch.cat(log_terms, 1).logsumexp(1), -1)

@@ -143,7 +143,7 @@ class StickBreaking(LocalLikelihood):
         """The choices are independent under q, so the mean of the product is that of the means."""
         taken = mean_sigmoid(prediction.mean, prediction.variance)
         all_of_it = torch.ones_like(taken[:, :1])
-        passed = torch.cat([all_of_it, (1 - taken).cumprod(1)], 1)
+        passed = torch.cat([all_of_it, torch.log1p(-taken).cumsum(1).exp()], 1)
         return passed * torch.cat([taken, all_of_it], 1)
 
 

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from orbitgp.filters import rows_of
 from orbitgp.likelihoods.base import MAX_ENTRIES
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.values import Moments, Prediction, QuadraticBound
@@ -52,9 +53,13 @@ class Softmax(LocalLikelihood):
     2
     """
 
+    noise: Float[Tensor, "S C1"]
+
     def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
         sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
         super().__init__(num_classes, **sizes, recognition=recognition)
+        noise = even_normals(num_classes - 1, NUM_DRAWS)
+        self.register_buffer("noise", noise, persistent=False)
 
     @property
     def num_precisions(self) -> int:
@@ -94,9 +99,9 @@ class Softmax(LocalLikelihood):
     @torch.no_grad()
     def mean_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
         """E softmax(V f) over even draws of f, the same for every input."""
-        noise = even_normals(self.num_outputs, NUM_DRAWS).to(prediction.mean)
+        noise, parts = self.noise.to(prediction.mean), (prediction.mean, prediction.variance)
         rows = max(1, MAX_ENTRIES // (2 * NUM_DRAWS * self.num_classes))
-        pieces = zip(prediction.mean.split(rows), prediction.variance.split(rows), strict=True)
+        pieces = zip(*(rows_of(part, rows) for part in parts), strict=True)
         found = []
         for mean, variance in pieces:
             f = mean.unsqueeze(1) + variance.sqrt().unsqueeze(1) * noise

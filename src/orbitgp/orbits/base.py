@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -142,14 +143,34 @@ class Orbit(nn.Module, ABC):
 
     def at(self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"]) -> OrbitSample:
         """The points that this noise leads to; that of one row makes the same draws for all x."""
-        transform = self.transform_alike if len(noise) == 1 else self.transform
-        return OrbitSample(transform(x, noise.to(x.device)), self.size)
+        noise = noise.to(x.device)
+        alike = len(noise) == 1
+        return OrbitSample(
+            self.alike(noise, x)(x) if alike else self.transform(x, noise), self.size
+        )
 
-    def transform_alike(
-        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"]
-    ) -> Float[Tensor, "N S *event"]:
-        """The same S draws for all inputs; for orbits that can do it with less work."""
-        return self.transform(x, noise.expand(len(x), -1, -1))
+    def alike(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N *event"]], Float[Tensor, "N S *event"]]:
+        """The same S draws for all inputs, as a function of inputs like these.
+
+        Orbits compute here, once, what depends on the draws alone.
+        """
+        del like
+        return lambda x: self.transform(x, noise.expand(x.shape[0], -1, -1))
+
+    def each(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N S *event"]], Float[Tensor, "N S *event"]]:
+        """Draw s for sample s of every input, where another orbit made S samples of each."""
+        del like
+
+        def transform(points: Float[Tensor, "N S *event"]) -> Float[Tensor, "N S *event"]:
+            rows = noise.expand(points.shape[0], -1, -1).flatten(0, 1).unsqueeze(1)
+            moved = self.transform(points.flatten(0, 1), rows)
+            return moved.squeeze(1).unflatten(0, (-1, noise.shape[1]))
+
+        return transform
 
     def check(self, x: Float[Tensor, "N *event"]) -> None:
         """Refuse what can be seen, from a few inputs, to be no orbit; by default nothing."""

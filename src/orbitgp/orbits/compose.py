@@ -1,7 +1,7 @@
 """One orbit after another."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -114,25 +114,31 @@ class Composition(Orbit):
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
     ) -> Float[Tensor, "N S *event"]:
         """Each part applied to the outcome of the one before."""
-        sizes = [part.noise_size for part in _parts(self)]
-        return _in_turn(_parts(self), x, noise.split(sizes, -1))
+        parts, noises = zip(*self._with_noise(noise), strict=True)
+        return _in_turn(parts, x, noises)
 
     def check(self, x: Float[Tensor, "N *event"]) -> None:
         """Each part by itself."""
         for part in _parts(self):
             part.check(x)
 
-    def transform_alike(
-        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"]
-    ) -> Float[Tensor, "N S *event"]:
-        """Draw by draw, since all inputs have the same."""
-        first, *others = _parts(self)
-        noises = noise.split([part.noise_size for part in _parts(self)], -1)
-        points = first.transform_alike(x, noises[0])
-        for part, own in zip(others, noises[1:], strict=True):
-            draws = zip(points.unbind(1), own.split(1, 1), strict=True)
-            points = torch.cat([part.transform_alike(*draw) for draw in draws], 1)
-        return points
+    def alike(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N *event"]], Float[Tensor, "N S *event"]]:
+        """Each part applied to the outcome of the one before."""
+        (first, own), *rest = self._with_noise(noise)
+        return _chained(first.alike(own, like), [part.each(own, like) for part, own in rest])
+
+    def each(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N S *event"]], Float[Tensor, "N S *event"]]:
+        """The same for inputs that have samples already."""
+        (first, own), *rest = self._with_noise(noise)
+        return _chained(first.each(own, like), [part.each(own, like) for part, own in rest])
+
+    def _with_noise(self, noise: Float[Tensor, "N S K"]) -> list[tuple[Orbit, Tensor]]:
+        sizes = [part.noise_size for part in _parts(self)]
+        return list(zip(_parts(self), noise.split(sizes, -1), strict=True))
 
     def describe(self) -> str:
         """In words."""
@@ -193,6 +199,18 @@ def _all_ranges(parts: Sequence[Orbit]) -> dict[str, tuple[float, float]]:
         for name, ends in part.learned_ranges().items():
             together[f"{name}, part {place}" if name in together else name] = ends
     return together
+
+
+def _chained(
+    first: Callable[[Tensor], Tensor], rest: Sequence[Callable[[Tensor], Tensor]]
+) -> Callable[[Tensor], Tensor]:
+    def transform(x: Tensor) -> Tensor:
+        points = first(x)
+        for move in rest:
+            points = move(points)
+        return points
+
+    return transform
 
 
 def _in_turn(parts: Sequence[Orbit], x: Tensor, noises: Sequence[Tensor]) -> Tensor:

@@ -8,6 +8,7 @@ cosines φ_k of frequency ω_k, which that smoothing multiplies one by one,
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -16,7 +17,7 @@ from torch.distributions import Distribution
 from torch.nn.functional import grid_sample, softplus
 
 from orbitgp.errors import InputError
-from orbitgp.filters import filtered
+from orbitgp.filters import filtered, rows_of
 from orbitgp.orbits.base import UNIT, Orbit
 from orbitgp.orbits.ranges import Ends, Flags, UniformRange, known
 from orbitgp.positive import inverse_softplus
@@ -120,29 +121,53 @@ class LocalDeformation(Orbit):
         _check_images(x)
         size = max(1, BLOCK // noise.shape[1])
         blocks = zip(x.split(size), noise.split(size), strict=True)
-        return torch.cat([self._deformed(part, self._fields(x, own)) for part, own in blocks])
+        return torch.cat([self._deformed(part, *self._moves(x, own)) for part, own in blocks])
 
-    def transform_alike(
-        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "1 S K"]
-    ) -> Float[Tensor, "N S *event"]:
+    def alike(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N *event"]], Float[Tensor, "N S *event"]]:
         """The same fields for all images."""
-        _check_images(x)
-        fields, size = self._fields(x, noise), max(1, BLOCK // noise.shape[1])
-        return torch.cat([self._deformed(part, fields) for part in x.split(size)])
+        _check_images(like)
+        moves, size = self._moves(like, noise), max(1, BLOCK // noise.shape[1])
+        return lambda x: torch.cat([self._deformed(part, *moves) for part in rows_of(x, size)])
+
+    def each(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N S *event"]], Float[Tensor, "N S *event"]]:
+        """Field s for sample s of every image."""
+        _check_images(like)
+        moves, size = self._moves(like, noise), max(1, BLOCK // noise.shape[1])
+
+        def deformed(points: Float[Tensor, "N S *event"]) -> Float[Tensor, "N S *event"]:
+            shape = points.shape[:2]
+            own = (part.expand(*shape, *part.shape[2:]).flatten(0, 1) for part in moves)
+            moved = self._deformed(points.flatten(0, 1), *(part.unsqueeze(1) for part in own))
+            return moved.squeeze(1).unflatten(0, shape)
+
+        return lambda points: torch.cat([deformed(part) for part in rows_of(points, size)])
 
     def _deformed(
-        self, x: Float[Tensor, "N *event"], fields: Float[Tensor, "R S 5 H W"]
+        self,
+        x: Float[Tensor, "N *event"],
+        displacement: Float[Tensor, "R S H W 2"],
+        thickness: Float[Tensor, "R S H W"],
     ) -> Float[Tensor, "N S *event"]:
         height, width = x.shape[-2:]
-        displacement, thickness = _displacement(fields), fields[:, :, 4]
-        images = x.reshape(len(x), -1, height, width)
+        images = x.unsqueeze(1) if x.ndim == 3 else x
         move = _first_order if self.tangent else _warped
-        moved = move(images, displacement.expand(len(x), -1, -1, -1, -1))
+        moved = move(images, displacement.expand(x.shape[0], -1, -1, -1, -1))
         slope = _gradient(moved.flatten(0, 1)) * x.new_tensor([1, width / height])[:, None, None]
         steepness = slope.square().sum(2).add(SMOOTHING**2).sqrt()
         steepness = (steepness - SMOOTHING).unflatten(0, moved.shape[:2])
         thick = moved + thickness.unsqueeze(2) * steepness
         return thick.reshape(*thick.shape[:2], *x.shape[1:])
+
+    def _moves(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"]
+    ) -> tuple[Float[Tensor, "R S H W 2"], Float[Tensor, "R S H W"]]:
+        """Displacement and thickness at every pixel."""
+        fields = self._fields(x, noise)
+        return _displacement(fields), fields[:, :, 4]
 
     def _fields(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"]

@@ -1,5 +1,7 @@
 """Insensitivity to small random perturbations."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -74,6 +76,25 @@ class GaussianNoise(Orbit):
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S K"]
     ) -> Float[Tensor, "N S *event"]:
         """Perturbed inputs."""
+        return x.unsqueeze(1) + self._added(x, noise)
+
+    def alike(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N *event"]], Float[Tensor, "N S *event"]]:
+        """The same noise for all inputs."""
+        added = self._added(like, noise)
+        return lambda x: x.unsqueeze(1) + added
+
+    def each(
+        self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
+    ) -> Callable[[Float[Tensor, "N S *event"]], Float[Tensor, "N S *event"]]:
+        """Noise s for sample s of every input."""
+        added = self._added(like, noise)
+        return lambda points: points + added
+
+    def _added(
+        self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"]
+    ) -> Float[Tensor, "R S *event"]:
         if x.shape[1:] != self.event_shape:
             raise InputError(
                 f"this noise was made for inputs of shape {list(self.event_shape)}; "
@@ -81,7 +102,7 @@ class GaussianNoise(Orbit):
             )
         # in float64, where the middle of the last step of noise is not yet 1
         normal = torch.special.ndtri(noise.double() + 0.5 / UNIT).to(x)
-        return x.unsqueeze(1) + self.scale.to(x) * normal.unflatten(-1, self.event_shape)
+        return self.scale.to(x) * normal.unflatten(-1, self.event_shape)
 
     def describe(self) -> str:
         """In words."""
