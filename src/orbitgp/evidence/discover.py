@@ -8,6 +8,7 @@ learns the ranges from all data.
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,16 @@ from orbitgp.evidence.discovery import Discovery
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.selection import Eliminations, Step, Trials, backward, forward
 from orbitgp.evidence.transformations import Transformation, kind_of, orbit_of
+from orbitgp.fit.settings import TrainingSettings
 
 CLAIMED = 5.0
 """Nats that a transformation must be worth to all data."""
 
 NUM_ABLATED = 300
 """Inputs that tell the intervals of ranges."""
+
+LAST_FIT = {"max_steps": 8, "scan_size": 100, "search_size": 500}
+"""Training settings, at most, of the last fit, which starts from the widths that were found."""
 
 
 def discover(
@@ -94,9 +99,10 @@ def discover(
     def fitted(chosen: Mapping[Transformation, float]) -> Any:
         name = "+".join(part.name.replace(" ", "-") for part in chosen) or "none"
         folder = None if run is None else Path(run) / name
-        orbit = {"orbit": orbit_of(chosen)}
-        model: Any = prepared(orbit, estimator, y, folder, random_state)
-        return model.fit(X, y)
+        model: Any = prepared(orbit_of(chosen), estimator, y, folder, random_state)
+        settings = model.settings or TrainingSettings()
+        fewer = {name: min(most, getattr(settings, name)) for name, most in LAST_FIT.items()}
+        return model.set_params(settings=replace(settings, **fewer)).fit(X, y)
 
     def told(words: str) -> None:
         if verbose:

@@ -110,10 +110,12 @@ def forward(
 ) -> tuple[dict[Transformation, float], list[Step]]:
     """Each alone, then one after the other while it adds evidence, the most worthwhile first.
 
-    Those that added nothing are tried again as long as others were taken meanwhile.
+    Those that added nothing are tried again, with the width that was best before, as long as others
+    were taken meanwhile.
     """
     so_far = Chosen(trials)
-    alone = {part: so_far.with_one_more(part) for part in transformations}
+    alone = {part: so_far.with_one_more(part, part.widths) for part in transformations}
+    widths = {part: (found.width,) for part, found in alone.items()}
     waiting = sorted(alone, key=lambda part: -alone[part].gain)
     steps: list[Step] = []
     tried: dict[Transformation, int] = {}
@@ -122,7 +124,7 @@ def forward(
         if tried.get(part) == size:  # nothing was taken since it was tried last
             break
         tried[part] = size
-        found = so_far.with_one_more(part) if size else alone[part]
+        found = so_far.with_one_more(part, widths[part]) if size else alone[part]
         if found.gain == -math.inf:  # no use beside the others
             continue
         step = Step(part.name, found.width, found.gain, found.gain > WORTHWHILE)
@@ -161,8 +163,11 @@ class Chosen:
         """Without any more, and with this many draws."""
         return self.trials.evidence(orbit_of(self.widths), self.lengths, num_draws)[0]
 
-    def with_one_more(self, part: Transformation) -> OneMore:
-        """Both sides have the same draws of all but groups; fewer, if there are groups."""
+    def with_one_more(self, part: Transformation, widths: Sequence[float]) -> OneMore:
+        """With the best of these widths.
+
+        Both sides have the same draws of all but groups; fewer, if there are groups.
+        """
         whole = {**self.widths, part: part.widths[0]}
         if is_contained(part, self.widths) or not is_closed(whole, self.trials.x.shape[1:]):
             return OneMore(-math.inf, 0.0, self.lengths)
@@ -170,7 +175,7 @@ class Chosen:
         is_group = isinstance(orbit_of({part: part.widths[0]}), FiniteOrbit)
         num_draws = draws_beside(orbit_of(whole), MAX_POINTS if is_group else NUM_DRAWS)
         best = OneMore(-math.inf, 0.0, self.lengths)
-        for width in part.widths:
+        for width in widths:
             orbit = orbit_of({**self.widths, part: width})
             evidence, lengths = self.trials.evidence(orbit, self.lengths, num_draws)
             gain = evidence - self.evidence(num_draws)
