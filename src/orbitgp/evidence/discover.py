@@ -100,9 +100,11 @@ def discover(
         name = "+".join(part.name.replace(" ", "-") for part in chosen) or "none"
         folder = None if run is None else Path(run) / name
         model: Any = prepared(orbit_of(chosen), estimator, y, folder, random_state)
-        settings = model.settings or TrainingSettings()
-        fewer = {name: min(most, getattr(settings, name)) for name, most in LAST_FIT.items()}
-        return model.set_params(settings=replace(settings, **fewer)).fit(X, y)
+        if chosen:
+            settings = model.settings or TrainingSettings()
+            fewer = {name: min(most, getattr(settings, name)) for name, most in LAST_FIT.items()}
+            model.settings = replace(settings, **fewer)
+        return model.fit(X, y)
 
     def told(words: str) -> None:
         if verbose:
