@@ -20,6 +20,7 @@ SOURCES = {
     "mnist-rot-standin": "digits of MNIST turned by random angles (made for this project)",
     "malaria-cells": "malaria cells of NIH/NLM (Rajaraman et al. 2018), 28×28, green",
     "mirabest-confident": "radio galaxies of MiraBest (fmporter/MiraBest)",
+    "cifar10-20k": "20,000 training and all test images of CIFAR-10 (Krizhevsky 2009)",
     "ucr": "series of the UCR archive (Dau et al. 2018), one npz each",
     "qm7": "geometries and energies of QM7 (qmlcode/qml)",
 }

@@ -11,6 +11,8 @@ import argparse
 import time
 from typing import Any
 
+import joblib
+
 from experiments.order import load
 from experiments.record import RESULTS, record
 from orbitgp import InvariantGPClassifier, OrientedEnergy, compare, discover
@@ -25,7 +27,8 @@ FEATURES: dict[str, dict[str, Any]] = {
 def run(name: str, seed: int) -> dict[str, Any]:
     """All that was found, and the seconds that it took."""
     data, start = load(name, seed), time.perf_counter()
-    features = compare(FEATURES, data.x, data.y, random_state=seed).best.name
+    here = joblib.Parallel(1)
+    features = compare(FEATURES, data.x, data.y, random_state=seed, executor=here).best.name
     estimator = InvariantGPClassifier(**FEATURES[features])
     found = discover(data.x, data.y, estimator=estimator, random_state=seed, verbose=True)
     return {

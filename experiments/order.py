@@ -84,6 +84,7 @@ def load(name: str, seed: int) -> LabelledData:
         "mnist-5000": lambda: drawn(load_named("mnist"), 5000, seed),
         "fashion-1000": lambda: drawn(load_named("fashion-mnist"), 1000, seed),
         "malaria-1000": lambda: drawn(load_named("malaria-cells"), 1000, seed),
+        "cifar-1000": lambda: drawn(load_named("cifar10-20k"), 1000, seed),
         "mirabest": galaxies,
     }
     return loaders[name]()

@@ -93,7 +93,8 @@ def test_what_is_worth_nothing_is_given_up():
     x, y = spots()
     mirror = Transformation("mirror", (0,), "mirror", lambda _: Mirror(-2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("orbitgp.evidence.selection.WORTHWHILE", -np.inf)
+        for name in ("WORTHWHILE", "HOPELESS"):
+            patch.setattr(f"orbitgp.evidence.selection.{name}", -np.inf)
         found = discover(
             x, y, estimator=InvariantGPClassifier(settings=QUICK), transformations=[mirror]
         )

@@ -30,7 +30,13 @@ CLAIMED = 5.0
 NUM_ABLATED = 300
 """Inputs that tell the intervals of ranges."""
 
-LAST_FIT = {"max_steps": 8, "scan_size": 100, "search_size": 500}
+LAST_FIT = {
+    "max_steps": 6,
+    "scan_size": 100,
+    "climb_size": 200,
+    "climb_draws": 16,
+    "search_size": 300,
+}
 """Training settings, at most, of the last fit, which starts from the widths that were found."""
 
 

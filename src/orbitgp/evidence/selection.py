@@ -24,6 +24,9 @@ from orbitgp.orbits.noise import GaussianNoise
 NUM_DATA, NUM_DRAWS, MAX_POINTS = 300, 32, 64
 """Data and draws that transformations are tried on; draws times a group that is tried, at most."""
 
+FEW_DATA, FEW_POINTS = 150, 16
+"""Those that their widths are chosen on, and the order in which they are tried."""
+
 LENGTH_STEPS, CLIMB_STEPS = 2, 4
 
 WORTHWHILE, HOPELESS = 2.0, -20.0
@@ -61,9 +64,9 @@ class Step:
 class Trials:
     """The evidence of the same data for one orbit after another."""
 
-    def __init__(self, asked: FittedEvidence) -> None:
+    def __init__(self, asked: FittedEvidence, num_data: int = NUM_DATA) -> None:
         self.asked = asked
-        rows = asked.sampling.order[:NUM_DATA]
+        rows = asked.sampling.order[:num_data]
         problem = asked.sampling.problem
         self.x, self.targets = problem.examples.x[rows], asked.sampling.targets[rows]
         self.max_ratio = problem.max_ratio
@@ -110,21 +113,24 @@ def forward(
 ) -> tuple[dict[Transformation, float], list[Step]]:
     """Each alone, then one after the other while it adds evidence, the most worthwhile first.
 
-    Those that added nothing are tried again, with the width that was best before, as long as others
-    were taken meanwhile.
+    Their order and their widths are those of fewer data. Those that added nothing are tried again
+    as long as others were taken meanwhile.
     """
-    so_far = Chosen(trials)
-    alone = {part: so_far.with_one_more(part, part.widths) for part in transformations}
-    widths = {part: (found.width,) for part, found in alone.items()}
+    few, so_far = Chosen(Trials(trials.asked, FEW_DATA)), Chosen(trials)
+    alone = {part: few.with_best_width(part, part.widths, FEW_POINTS) for part in transformations}
     waiting = sorted(alone, key=lambda part: -alone[part].gain)
     steps: list[Step] = []
     tried: dict[Transformation, int] = {}
+    for part in [part for part in waiting if -math.inf < alone[part].gain <= HOPELESS]:
+        steps.append(Step(part.name, alone[part].width, alone[part].gain, False))
+        told(steps[-1])
+        waiting.remove(part)
     while waiting:
         part, size = waiting.pop(0), len(so_far.widths)
         if tried.get(part) == size:  # nothing was taken since it was tried last
             break
         tried[part] = size
-        found = so_far.with_one_more(part, widths[part]) if size else alone[part]
+        found = so_far.with_one_more(part, alone[part].width)
         if found.gain == -math.inf:  # no use beside the others
             continue
         step = Step(part.name, found.width, found.gain, found.gain > WORTHWHILE)
@@ -163,17 +169,22 @@ class Chosen:
         """Without any more, and with this many draws."""
         return self.trials.evidence(orbit_of(self.widths), self.lengths, num_draws)[0]
 
-    def with_one_more(self, part: Transformation, widths: Sequence[float]) -> OneMore:
-        """With the best of these widths.
+    def with_one_more(self, part: Transformation, width: float) -> OneMore:
+        """Both sides have the same draws of all but groups; fewer, if there are groups.
 
-        Both sides have the same draws of all but groups; fewer, if there are groups.
+        What a group adds is told with enough draws to see it.
         """
+        is_group = isinstance(orbit_of({part: width}), FiniteOrbit)
+        return self.with_best_width(part, (width,), MAX_POINTS if is_group else NUM_DRAWS)
+
+    def with_best_width(
+        self, part: Transformation, widths: Sequence[float], num_points: int
+    ) -> OneMore:
+        """The one that adds most, with so many orbit points."""
         whole = {**self.widths, part: part.widths[0]}
         if is_contained(part, self.widths) or not is_closed(whole, self.trials.x.shape[1:]):
             return OneMore(-math.inf, 0.0, self.lengths)
-        # what a group adds is told with enough draws to see it
-        is_group = isinstance(orbit_of({part: part.widths[0]}), FiniteOrbit)
-        num_draws = draws_beside(orbit_of(whole), MAX_POINTS if is_group else NUM_DRAWS)
+        num_draws = draws_beside(orbit_of(whole), num_points)
         best = OneMore(-math.inf, 0.0, self.lengths)
         for width in widths:
             orbit = orbit_of({**self.widths, part: width})
