@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorboard,mlflow,torchvision,kornia,onnx,serve
-SOURCES := src tests experiments benchmarks docs
+SOURCES := src tests examples experiments benchmarks docs
 
 .PHONY: setup check format lint types test docs package lowest slow crash-test fuzz
 # torch is pinned here so that a development machine gets the CPU build, not the CUDA one, and

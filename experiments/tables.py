@@ -17,6 +17,8 @@ from typing import Any
 from experiments.discoveries import DATA as DISCOVERIES
 from experiments.known import FAMILIES as KNOWN
 from experiments.order import IMAGE_DATA, IMAGE_FAMILIES, LEARNED, SERIES, SERIES_FAMILIES
+from experiments.policies import DATA as POLICY_DATA
+from experiments.policies import POLICIES
 from experiments.record import RESULTS
 from experiments.rotated import MODELS
 from orbitgp.evidence.ablation import Worth
@@ -310,12 +312,40 @@ def discoveries(results: Results) -> str:
                 [
                     data,
                     found["features"],
-                    "; ".join(map(str, worths)) or "none",
+                    ", ".join(found["found"]) or "none",
+                    "; ".join(map(str, worths)) or "–",
                     f"{found['nats']:,.0f}",
                     f"{found['seconds']:.0f}",
                 ]
             )
-    return table(["data", "features", "found, of 300 images", "nats, all images", "seconds"], rows)
+    head = ["data", "features", "found", "worth to 300 images", "nats, all images", "seconds"]
+    return table(head, rows)
+
+
+def compact(results: Results) -> str:
+    """Size, time and errors of predictor files."""
+    rows = []
+    for found in results("compact-*"):
+        for row in found["rows"]:
+            kept = "all" if row["compact"] is None else f"{row['compact']:g}"
+            sizes = [row["megabytes"], row["milliseconds"]]
+            rows.append([kept, *sizes, row["test_error"], row["test_nll"]])
+    return table(["predictions may move by", "MB", "ms", "test error, %", "test NLL"], rows)
+
+
+def policies(results: Results) -> str:
+    """Test errors of a network, by the augmentation that it was trained with."""
+    rows = []
+    for data in POLICY_DATA:
+        cells = [results(f"policy-{data}-{policy}-*") for policy in POLICIES]
+        if any(cells):
+            errors = [[100 * result["test_error"] for result in found] for found in cells]
+            nlls = [[result["test_nll"] for result in found] for found in cells]
+            rows.append([data, "error, %", *(spread(values, 2) for values in errors)])
+            rows.append([data, "NLL", *(spread(values, 3) for values in nlls)])
+            seconds = [[result["seconds_to_policy"] for result in found] for found in cells]
+            rows.append([data, "seconds to policy", *(spread(values, 0) for values in seconds)])
+    return table(["data", "", *POLICIES], rows)
 
 
 def rotated(results: Results) -> str:
@@ -367,7 +397,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
         *(known_symmetry, any_start, digits, range_spread, order),
         *(usps, mnist, few_labels, symmetric, molecules),
         *(partial_rotation, paper_mnist, rotated),
-        *(known, intervals, discoveries),
+        *(known, intervals, discoveries, compact, policies),
     )
 }
 

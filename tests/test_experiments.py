@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from experiments import (
+    compact,
     few_labels,
     mnist,
     order,
     paper,
     partial_rotation,
+    policies,
     properties,
     rotated,
     symmetric,
@@ -19,6 +21,7 @@ from experiments import (
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.data.labelled import LabelledData
 from tests.conftest import QUICK
+from tests.export.libraries import needed
 
 
 @pytest.mark.usefixtures("untyped")
@@ -57,10 +60,11 @@ def few_digits(monkeypatch):
     x, y = x.numpy(), y.numpy()
     data = LabelledData(x[:90], y[:90], x[90:], y[90:])
     quick = partial(InvariantGPClassifier, settings=QUICK)
-    for module in (mnist, few_labels, partial_rotation, rotated):
+    for module in (mnist, few_labels, partial_rotation, rotated, compact):
         monkeypatch.setattr(module, "load_named", lambda _: data)
-    for module in (mnist, order, partial_rotation, rotated):
+    for module in (mnist, order, partial_rotation, rotated, compact):
         monkeypatch.setattr(module, "InvariantGPClassifier", quick)
+    monkeypatch.setattr(policies, "load", lambda *_: data)
     return data
 
 
@@ -176,3 +180,46 @@ def test_a_known_symmetry_has_the_evidence_that_gpytorch_computes(monkeypatch):
     assert found["S4"]["evidence"] > found["C4"]["evidence"] > found["none"]["evidence"]
     for row in found.values():
         assert row["evidence"] == pytest.approx(row["gpytorch"], abs=1e-6)
+
+
+@pytest.mark.usefixtures("untyped", "few_digits")
+def test_files_of_compact_predictors_are_compared(monkeypatch, tmp_path):
+    monkeypatch.setattr(compact, "TOLERANCES", (None, 0.3))
+    monkeypatch.setattr(compact, "OrientedEnergy", lambda: None)
+    run_main(compact, monkeypatch, "--num-data", "90", "--out", str(tmp_path))
+    whole, small = json.loads((tmp_path / "compact-0.json").read_text())["rows"]
+    assert small["megabytes"] < whole["megabytes"]
+    assert whole["test_error"] < 20
+    assert whole["milliseconds"] > 0
+
+
+@pytest.mark.usefixtures("few_digits")
+@pytest.mark.parametrize("name", ["mnist-1000", "fashion-1000", "malaria-1000"])
+def test_networks_are_trained_with_policies(name, monkeypatch):
+    needed("torchvision")
+    monkeypatch.setattr(policies, "STEPS", 6)
+    monkeypatch.setattr(policies, "MAGNITUDES", (3,))
+    for policy in ("none", "hand", "trivial", "rand"):
+        values = policies.run(name, policy, 0)
+        assert 0 <= values["test_error"] <= 1
+        assert values["test_nll"] > 0
+
+
+def test_moves_of_a_batch_differ_between_its_images(few_digits):
+    images = torch.from_numpy(few_digits.x[:20] / 255).unsqueeze(1)
+    torch.manual_seed(0)
+    moved = policies.cropped(images, 2)
+    places = [
+        {(a, b) for a in range(-2, 3) for b in range(-2, 3) if same(moved[k], images[k], a, b)}
+        for k in range(20)
+    ]
+    assert all(places)
+    assert len(set(map(tuple, places))) > 5
+    turned = policies.flipped(images, -1)
+    assert 3 < sum(torch.equal(one, image) for one, image in zip(turned, images, strict=True)) < 17
+
+
+def same(moved, image, down, across):
+    """Whether an image was moved by so many pixels, as far as both show it."""
+    shifted = image.roll((down, across), (-2, -1))
+    return torch.equal(moved[:, 2:-2, 2:-2], shifted[:, 2:-2, 2:-2])

@@ -20,6 +20,7 @@ ARGUMENTS = (
     RUN,
     Argument("--policy", "write the augmentation for this library", choices=LIBRARIES),
     Argument("--predictor", "write a file that predicts: .pt2 or .onnx", path=True),
+    Argument("--compact", "smaller predictor; how far predictions may move, such as 0.01", float),
     Argument("--out", "file for the policy; its text is printed if not given", path=True),
     Argument("--leave_out", "leave out what the library cannot express", bool),
 )
@@ -58,7 +59,8 @@ def run(options: Mapping[str, Any], output: Output) -> int:
 def _write_predictor(model: Any, options: Mapping[str, Any], output: Output) -> int:
     from orbitgp.export.export_predictor import describing, export_predictor
 
-    path = export_predictor(model, options["predictor"])
+    sizes = {"compact": options["compact"], "verbose": not output.as_json}
+    path = export_predictor(model, options["predictor"], **sizes)
     about = describing(model)
     record: PredictorRecord = {
         "schema": "orbitgp.predictor/1",

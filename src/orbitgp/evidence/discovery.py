@@ -73,10 +73,12 @@ class Discovery:
                 "supported no invariance; no validation data were used."
             )
         found = "; ".join(str(worth) for worth in self.ablation.worths if worth.identified)
+        few = self.ablation.num_data < self.num_data
+        asked = f" for {self.ablation.num_data:,} of them" if few else ""
         return (
             f"Among {tried}, the marginal likelihood of {self.num_data:,} training inputs selected "
-            f"{_listed(self.names)}, with {self.gain:,.0f} nats more than no invariance ({kind}): "
-            f"{found}. No validation data were used."
+            f"{_listed(self.names)}, with {self.gain:,.0f} nats more than no invariance ({kind}); "
+            f"what each is worth{asked}: {found}. No validation data were used."
         )
 
     def records(self) -> list[dict[str, Any]]:

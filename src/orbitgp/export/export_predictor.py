@@ -1,11 +1,14 @@
 """From a fitted estimator to a file that predicts without orbitgp."""
 
+import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator
+from orbitgp.export.compact import compact_predictor
 from orbitgp.export.graphs import exported, onnx_bytes, pt2_bytes
 from orbitgp.export.predictor import Predictor
 from orbitgp.sealed import write_atomically
@@ -13,7 +16,9 @@ from orbitgp.sealed import write_atomically
 WRITERS: dict[str, Callable[..., bytes]] = {".pt2": pt2_bytes, ".onnx": onnx_bytes}
 
 
-def export_predictor(model: Any, path: str | Path) -> Path:
+def export_predictor(
+    model: Any, path: str | Path, *, compact: float | None = None, verbose: bool = False
+) -> Path:
     """Write a fitted estimator as a file that predicts without orbitgp.
 
     The draws of the orbit are those of the fit, and part of the file. It takes inputs as they were
@@ -28,6 +33,12 @@ def export_predictor(model: Any, path: str | Path) -> Path:
         A fitted estimator, with an RBF or Matérn kernel.
     path : str or pathlib.Path
         Where to: `.pt2` for `torch.export.load`, or `.onnx` for an ONNX runtime (opset 20).
+    compact : float, optional
+        Write a smaller and faster predictor, whose predictions of the training inputs move by no
+        more than this on average: probabilities by half of the sum of |p' − p| over classes, means
+        by as many predictive standard deviations. 0.001 to 0.01 are good values.
+    verbose : bool, default=False
+        Print a line for each size that `compact` tries.
 
     Returns
     -------
@@ -37,8 +48,9 @@ def export_predictor(model: Any, path: str | Path) -> Path:
     Raises
     ------
     InputError
-        If the model is not fitted, the ending is another one, a file of this kind cannot hold the
-        kernel, the orbit or the feature map, or the packages for ONNX are not installed.
+        If the model is not fitted, the ending is another one, `compact` is no number between 0 and
+        1, a file of this kind cannot hold the kernel, the orbit or the feature map, or the packages
+        for ONNX are not installed.
 
     See Also
     --------
@@ -70,7 +82,8 @@ def export_predictor(model: Any, path: str | Path) -> Path:
         raise InputError(
             f"a predictor file ends with {' or '.join(WRITERS)}; got {path.name!r}: choose one"
         )
-    predictor = Predictor(model)
+    told = functools.partial(print, file=sys.stderr, flush=True) if verbose else _silent
+    predictor = Predictor(model) if compact is None else compact_predictor(model, compact, told)
     shape = predictor.num_values
     try:
         program = exported(predictor, shape)
@@ -83,6 +96,10 @@ def export_predictor(model: Any, path: str | Path) -> Path:
         ) from error
     write_atomically(path, WRITERS[path.suffix](program, describing(model)))
     return path
+
+
+def _silent(line: str) -> None:
+    """Tells nothing."""
 
 
 def describing(model: Any) -> dict[str, Any]:

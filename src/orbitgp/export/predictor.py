@@ -33,7 +33,7 @@ class Moments:
     weights : Tensor of shape (K, C)
         a.
     variance_points : Tensor of shape (M, J, D)
-        c; the same object as `mean_points` where both are the same.
+        c; the same object as `mean_points` where c are b, or the first M of them.
     explained : Tensor of shape (M, R)
         A.
     retained : Tensor of shape (O, M, R), optional
@@ -120,7 +120,11 @@ class Predictor(nn.Module):
     def forward(self, x: Tensor) -> Any:
         """Probabilities [N, classes], or mean and variance [N] or [N, outputs], in float32."""
         inputs = (x.double() / self.scale).to(self.dtype).reshape(-1, *self.event_shape)
-        prediction = self.posterior(self.behind_features(inputs))
+        return self.from_points(self.behind_features(inputs))
+
+    def from_points(self, points: Float[Tensor, "N S D"]) -> Any:
+        """The same from orbit points behind the feature map."""
+        prediction = self.posterior(points)
         if isinstance(self.likelihood, OneHotGaussian | LocalLikelihood):
             return self.likelihood.class_probabilities(prediction).float()
         mean = prediction.mean * self.stretch + self.shift
@@ -140,6 +144,7 @@ class Predictor(nn.Module):
         mean = covariances @ self.weights
         if self.variance_covariances is not None:
             covariances = self.variance_covariances(points)
+        covariances = covariances[:, : len(self.explained)]
         variances = self.mean_covariances.variances(points)
         explained = covariances.to(self.explained) @ self.explained
         left = variances - explained.double().square().sum(1, keepdim=True)

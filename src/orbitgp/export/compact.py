@@ -1,0 +1,187 @@
+"""A smaller predictor: the posterior of f that a few averages of g tell.
+
+The mean of a fit is made of averages b_i of g, one for each training input, with weights a_i. Fewer
+points of m of them make b', chosen one after the other where |a_i|² Var(b_i | those before) is
+largest, and
+
+    μ'(x) = k(x, b') a',    a' = argmin Σ_n (k(x_n, b') a' − μ(x_n))² + ε |a'|²,
+
+over some of the training inputs. With the first v of b', K_vv = L Lᵀ, and their posterior
+covariance S_v,
+
+    σ'²(x) = k_f(x, x) − k(x, b_v) K_vv⁻¹ (K_vv − S_v) K_vv⁻¹ k(b_v, x) ≥ σ²(x).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from orbitgp.errors import InputError
+from orbitgp.export.predictor import Moments, Predictor, moments_of
+from orbitgp.inference.inducing import JITTER
+from orbitgp.kernels import (
+    Kernel,
+    average_covariances,
+    average_covariances_among,
+    average_variances,
+)
+from orbitgp.posterior.algebra import add_jitter, cholesky, eigenvectors
+
+FEWEST, MOST = 32, 4096
+NUM_POINTS = 4
+"""Points of an average, at most."""
+
+MAX_VARIANCE = 1024
+"""Averages that the variance is made of."""
+
+NUM_FITTED = 16_384
+"""Averages to choose from, and training inputs that the mean is made for."""
+
+NUM_CHECKED = 1000
+"""Training inputs whose predictions must not move."""
+
+RIDGE = 1e-8
+"""ε, as a part of Σ_n k(x_n, b')², where nothing but rounding is left."""
+
+BLOCK = 1024
+
+
+@torch.no_grad()
+def compact_predictor(
+    estimator: Any, tolerance: float, told: Callable[[str], None] = lambda _: None
+) -> Predictor:
+    """The smallest, doubling its size, whose predictions of training inputs hardly move.
+
+    Parameters
+    ----------
+    estimator : InvariantGPClassifier or InvariantGPRegressor
+        A fitted estimator.
+    tolerance : float
+        The mean, over training inputs, of half of the sum of |p' − p| over classes; for numbers,
+        that of |μ' − μ| in predictive standard deviations.
+    told : callable, optional
+        Is given a line for each size.
+
+    Returns
+    -------
+    Predictor
+        The whole one, if none with half as many averages is good enough.
+    """
+    if not 0 < tolerance < 1:
+        raise InputError(
+            "compact is how far predictions of training inputs may move, as a mean of "
+            f"probabilities: a number above 0 and below 1, such as 0.01; got {tolerance}"
+        )
+    whole, moments = Predictor(estimator), moments_of(estimator.model_)
+    smaller = Compaction(estimator.model_.kernel, moments)
+    expected = _in_blocks(whole.from_points, smaller.checked)
+    size = FEWEST
+    while size <= len(smaller.points):
+        found = Predictor(estimator, smaller.moments(size))
+        distance = moved(expected, _in_blocks(found.from_points, smaller.checked))
+        told(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {distance:.4f}")
+        if distance <= tolerance:
+            return found
+        size *= 2
+    return whole
+
+
+class Compaction:
+    """What all sizes have in common: an order of averages, and f at some training inputs."""
+
+    def __init__(self, kernel: Kernel, moments: Moments) -> None:
+        self.kernel, self.full = kernel, moments
+        points, weights = moments.mean_points, moments.weights.double()
+        rows = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))
+        rows = rows.to(points.device)
+        self.checked = points[rows[-NUM_CHECKED:]]
+        self.fitted = points[rows[:NUM_FITTED]]
+        self.mean = _in_blocks(
+            lambda some: average_covariances(kernel, some, points) @ weights, self.fitted
+        )
+        sizes = weights.square().sum(1)
+        few = points[:, :: max(1, points.shape[1] // NUM_POINTS)]
+        few = few[sizes.argsort(descending=True)[:NUM_FITTED]]
+        most = min(len(points) // 2, MOST)
+        chosen = chosen_averages(kernel, few, sizes.sort(descending=True)[0][:NUM_FITTED], most)
+        self.points = few[chosen]
+
+    def moments(self, size: int) -> Moments:
+        """Those of the first averages in this order."""
+        points = self.points[:size]
+        covariances = average_covariances(self.kernel, self.fitted, points)
+        prior = average_covariances_among(self.kernel, points)
+        gram = covariances.mT @ covariances
+        factor = cholesky(add_jitter(gram, RIDGE), "K_mn K_nm + εI")
+        weights = torch.cholesky_solve(covariances.mT @ self.mean, factor)
+        explained, retained = self._variance(points[:MAX_VARIANCE], prior)
+        dtype = self.full.explained.dtype
+        retained = None if retained is None else retained.to(dtype)
+        return Moments(points, weights, points, explained.to(dtype), retained)
+
+    def _variance(
+        self, points: Float[Tensor, "V J D"], prior: Float[Tensor, "K K"]
+    ) -> tuple[Float[Tensor, "V R"], Float[Tensor, "O V R"] | None]:
+        """A and B of what f at these points tells: with X = L⁻¹ k(b_v, c) A and Y alike of B,
+
+        L⁻¹ (K_vv − S_v) L⁻ᵀ = X Xᵀ − Y Yᵀ.
+        """
+        full, num = self.full, len(points)
+        factor = cholesky(add_jitter(prior[:num, :num], JITTER), "K_vv")
+        inverse = torch.linalg.solve_triangular(factor, torch.eye(num).to(factor), upper=False)
+        known = average_covariances(self.kernel, points, full.variance_points)
+        known = inverse @ known
+
+        def outer(matrix: Tensor) -> Tensor:
+            rows = known.to(matrix) @ matrix
+            return (rows @ rows.mT).double()
+
+        left = outer(full.explained)
+        if full.retained is None or len(full.retained) == 1:
+            left = left if full.retained is None else left - outer(full.retained[0])
+            values, vectors = eigenvectors(left, "L⁻¹ (K_vv − S_v) L⁻ᵀ")
+            return inverse.mT @ (vectors * values.clamp(max=1).sqrt()), None
+        kept = []
+        for one in full.retained:
+            values, vectors = eigenvectors(
+                torch.eye(num).to(left) - left + outer(one), "L⁻¹ S_v L⁻ᵀ"
+            )
+            kept.append(inverse.mT @ (vectors * values.sqrt()))
+        return inverse.mT, torch.stack(kept)
+
+
+def chosen_averages(
+    kernel: Kernel, points: Float[Tensor, "K J D"], sizes: Float[Tensor, "K"], count: int
+) -> Int[Tensor, "M"]:
+    """Those with the largest size × variance given those before; a partial pivoted Cholesky."""
+    variances = average_variances(kernel, points)
+    rows = points.new_zeros(count, len(points))
+    chosen: list[int] = []
+    for place in range(count):
+        scores = sizes * variances
+        scores[chosen] = -1
+        pivot = int(scores.argmax())
+        row = average_covariances(kernel, points[pivot : pivot + 1], points)[0].to(rows)
+        row -= rows[:place, pivot] @ rows[:place]
+        rows[place] = row / variances[pivot].clamp(min=1e-12).sqrt().to(rows)
+        variances = (variances - rows[place].double().square()).clamp(min=0)
+        chosen.append(pivot)
+    return torch.tensor(chosen, device=points.device)
+
+
+def moved(before: Any, after: Any) -> float:
+    """How far predictions moved, as `compact_predictor` has it."""
+    if isinstance(before, Tensor):
+        return 0.5 * (after - before).abs().sum(1).mean().item()
+    (mean, variance), (other, _) = before, after
+    return ((other - mean).abs() / variance.sqrt()).mean().item()
+
+
+def _in_blocks(function: Callable[[Tensor], Any], points: Float[Tensor, "N S D"]) -> Any:
+    found = [function(part) for part in points.split(BLOCK)]
+    if isinstance(found[0], Tensor):
+        return torch.cat(found)
+    return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
