@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -20,8 +21,9 @@ from orbitgp import (
     coordinate_swap,
     load,
 )
+from orbitgp.evidence.comparison import Comparison
 from orbitgp.evidence.fitted import FittedEvidence
-from orbitgp.evidence.trials import subset_sizes
+from orbitgp.evidence.trials import Finding, subset_sizes
 from tests.conftest import QUICK
 
 HERE = joblib.Parallel(n_jobs=1)
@@ -186,3 +188,16 @@ def test_errors_of_differences_are_those_of_draws():
     print(f"mean error {errors.mean():.3f} nats, spread of z {z.std():.2f}")
     assert errors.min() > 0
     assert stats.kstest(z, stats.t(df=6).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sign"), [(("exact", "bound"), "≥ −5"), (("bound", "exact"), "≤ −5")]
+)
+def test_a_bound_may_have_more_evidence_than_it_says(kinds, sign):
+    found = [
+        Finding(name, evidence, 1.0, kind, "", {}, 1.0, (1.0, 2.0), {100: evidence})
+        for name, evidence, kind in zip("ab", (10.0, 5.0), kinds, strict=True)
+    ]
+    assert sign in str(Comparison(found, 100))
+    same = [replace(one, kind="bound") for one in found]
+    assert sign[:2] not in str(Comparison(same, 100))

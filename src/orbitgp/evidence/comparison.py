@@ -72,7 +72,8 @@ class Comparison:
         -------
         tuple of float
             The difference in nats, and its standard error. Both candidates were evaluated with the
-            same sets of transformations, so the error is the spread of their differences.
+            same sets of transformations, so the error is the spread of their differences. If one
+            evidence is exact and the other a bound, the one with the bound may have more than that.
         """
         first, second = self[name], self.best if other is None else self[other]
         return first.evidence - second.evidence, _paired_error(first, second, self.num_data)
@@ -124,7 +125,7 @@ class Comparison:
             [
                 found.name,
                 f"{found.evidence:,.1f} {found.kind}",
-                _gap(*self.difference(found.name)),
+                _limit(found, self.best) + _gap(*self.difference(found.name)),
                 f"{found.seconds:.0f}",
                 found.learned,
             ]
@@ -149,6 +150,13 @@ def _paired_error(first: Finding, second: Finding, num_data: int) -> float:
     )
     gaps = [x - z for x, z in zip(a, b, strict=True)]
     return statistics.stdev(gaps) * max(1.0, num_data / NUM_EXAMINED)
+
+
+def _limit(found: Finding, best: Finding) -> str:
+    """What a difference is if one of the two has a bound, and so perhaps more evidence than that."""
+    if found.kind == best.kind:
+        return ""
+    return "≥ " if found.kind == "bound" else "≤ "
 
 
 def _gap(difference: float, error: float) -> str:
