@@ -8,13 +8,14 @@ invariance.
 """
 
 import argparse
+import functools
 import time
 from typing import Any
 
 import joblib
 
 from experiments.order import load
-from experiments.record import RESULTS, record
+from experiments.record import RESULTS, record_once
 from orbitgp import InvariantGPClassifier, OrientedEnergy, compare, discover
 
 DATA = ("mirabest", "malaria-1000", "mnist-1000", "fashion-1000")
@@ -54,10 +55,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for seed in arguments.seeds:
         for name in arguments.data:
-            values = run(name, seed)
-            print(values["sentence"], values["seconds"], flush=True)
             command = f"python -m experiments.discoveries --data {name}"
-            record(RESULTS, f"discovery-{name}", command, seed, values)
+            find = functools.partial(run, name, seed)
+            record_once(RESULTS, f"discovery-{name}", command, seed, find)
 
 
 if __name__ == "__main__":

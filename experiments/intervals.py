@@ -7,6 +7,7 @@ within ±0.6 radians. One result for each draw, as `interval-SEED.json`.
 """
 
 import argparse
+import functools
 import time
 from typing import Any
 
@@ -14,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.order import is_recorded
-from experiments.record import RESULTS, record
+from experiments.record import RESULTS, record_once
 from orbitgp import FunctionOrbit, InvariantGPRegressor, ablate
 from orbitgp.kernels import RBF, average_covariances_among
 
@@ -81,10 +81,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="*", default=list(range(50)))
     for seed in parser.parse_args().seeds:
-        if not is_recorded(RESULTS / f"interval-{seed}.json"):
-            values = run(seed)
-            print({"seed": seed, **values}, flush=True)
-            record(RESULTS, "interval", "python -m experiments.intervals", seed, values)
+        command, fit = "python -m experiments.intervals", functools.partial(run, seed)
+        record_once(RESULTS, "interval", command, seed, fit)
 
 
 if __name__ == "__main__":

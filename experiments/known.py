@@ -9,6 +9,7 @@ were recorded at the same commit are not run again.
 """
 
 import argparse
+import functools
 import math
 import time
 from typing import Any
@@ -17,8 +18,7 @@ import joblib
 import torch
 from torch import Tensor
 
-from experiments.order import is_recorded
-from experiments.record import RESULTS, record
+from experiments.record import RESULTS, record_once
 from orbitgp import InvariantGPRegressor, Mirror, Orbit, Rotation, compare, discover
 from orbitgp.evidence.transformations import image_transformations, orbit_of
 from orbitgp.kernels import RBF, average_covariances_among
@@ -127,12 +127,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for seed in arguments.seeds:
         for family in arguments.family:
-            if is_recorded(RESULTS / f"known-{family}-{seed}.json"):
-                continue
-            values = run(family, seed)
-            print({"seed": seed, **values}, flush=True)
             command = f"python -m experiments.known --family {family}"
-            record(RESULTS, f"known-{family}", command, seed, values)
+            fit = functools.partial(run, family, seed)
+            record_once(RESULTS, f"known-{family}", command, seed, fit)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ again. `--data`, `--features` and `--family` choose some of them.
 """
 
 import argparse
-import json
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from experiments.data import load_named
-from experiments.record import RESULTS, code_version, record
+from experiments.record import RESULTS, record_once
 from orbitgp import FunctionOrbit, InvariantGPClassifier, Orbit, OrientedEnergy, UniformRange
 from orbitgp.data.labelled import LabelledData
 
@@ -139,14 +138,6 @@ def run(cell: Cell, seed: int) -> dict[str, Any]:
     }
 
 
-def is_recorded(path: Path) -> bool:
-    """Whether this code has already written the result."""
-    if not path.exists():
-        return False
-    found, version = json.loads(path.read_text()), code_version()
-    return version["clean"] and found.get("clean") and found.get("commit") == version["commit"]
-
-
 def main() -> None:
     """All cells that were chosen, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -157,13 +148,11 @@ def main() -> None:
     for cell in cells():
         asked = (getattr(arguments, name) for name in cell._fields)
         chosen = all(not names or own in names for own, names in zip(cell, asked, strict=True))
-        if not chosen or is_recorded(RESULTS / f"{cell.name}-{arguments.seed}.json"):
-            continue
-        values = run(cell, arguments.seed)
-        print({name: value for name, value in values.items() if name != "learned"}, flush=True)
-        options = f"--data {cell.data} --features {cell.features} --family {cell.family}"
-        command = f"python -m experiments.order {options}"
-        record(RESULTS, cell.name, command, arguments.seed, values)
+        if chosen:
+            options = f"--data {cell.data} --features {cell.features} --family {cell.family}"
+            command = f"python -m experiments.order {options}"
+            fit = functools.partial(run, cell, arguments.seed)
+            record_once(RESULTS, cell.name, command, arguments.seed, fit)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ again. The test images are looked at once, at the end of each.
 """
 
 import argparse
+import functools
 import importlib
 import time
 from collections.abc import Callable
@@ -23,8 +24,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
 from experiments.discoveries import FEATURES
-from experiments.order import is_recorded, load
-from experiments.record import RESULTS, record
+from experiments.order import load
+from experiments.record import RESULTS, record_once
 from orbitgp import InvariantGPClassifier, compare, discover, export_policy
 from tests.export.libraries import declare_operators
 
@@ -256,12 +257,9 @@ def main() -> None:
     for seed in arguments.seeds:
         for name in arguments.data:
             for policy in arguments.policy:
-                if is_recorded(arguments.out / f"policy-{name}-{policy}-{seed}.json"):
-                    continue
-                values = run(name, policy, seed)
-                print({"seed": seed, **values, "source": ""}, flush=True)
                 command = f"python -m experiments.policies --data {name} --policy {policy}"
-                record(arguments.out, f"policy-{name}-{policy}", command, seed, values)
+                fit = functools.partial(run, name, policy, seed)
+                record_once(arguments.out, f"policy-{name}-{policy}", command, seed, fit)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +43,17 @@ def record(folder: Path, name: str, command: str, seed: int, values: dict[str, A
     path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     print(f"wrote {path}")
     return path
+
+
+def record_once(
+    folder: Path, name: str, command: str, seed: int, run: Callable[[], dict[str, Any]]
+) -> None:
+    """Run and record, unless this code has already written the result."""
+    path = folder / f"{name}-{seed}.json"
+    if path.exists():
+        found, version = json.loads(path.read_text()), code_version()
+        if version["clean"] and found.get("clean") and found.get("commit") == version["commit"]:
+            return
+    values = run()
+    print({"seed": seed, **values}, flush=True)
+    record(folder, name, command, seed, values)

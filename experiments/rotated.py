@@ -9,6 +9,7 @@ run again. In the paper, models that learn their rotations stay behind the one w
 """
 
 import argparse
+import functools
 import math
 import time
 from typing import Any
@@ -16,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from experiments.data import load_named
-from experiments.order import drawn, is_recorded
-from experiments.record import RESULTS, record
+from experiments.order import drawn
+from experiments.record import RESULTS, record_once
 from orbitgp import InvariantGPClassifier, Orbit, Rotation
 
 NUM_DATA = 2000
@@ -71,12 +72,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for seed in arguments.seeds:
         for name in arguments.model:
-            if is_recorded(RESULTS / f"rotated-{name}-{seed}.json"):
-                continue
-            values = run(name, seed)
-            print({"seed": seed, **values}, flush=True)
             command = f"python -m experiments.rotated --model {name}"
-            record(RESULTS, f"rotated-{name}", command, seed, values)
+            fit = functools.partial(run, name, seed)
+            record_once(RESULTS, f"rotated-{name}", command, seed, fit)
 
 
 if __name__ == "__main__":
