@@ -21,7 +21,7 @@ from experiments.policies import DATA as POLICY_DATA
 from experiments.policies import POLICIES
 from experiments.record import RESULTS
 from experiments.rotated import MODELS
-from orbitgp.evidence.ablation import Worth
+from orbitgp.evidence.ablation import worth_from
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -307,7 +307,7 @@ def discoveries(results: Results) -> str:
     for data in DISCOVERIES:
         for found in results(f"discovery-{data}-*"):
             records = ({n: v for n, v in w.items() if n != "identified"} for w in found["worths"])
-            worths = [worth for worth in (Worth(**kept) for kept in records) if worth.identified]
+            worths = [worth for worth in map(worth_from, records) if worth.identified]
             rows.append(
                 [
                     data,

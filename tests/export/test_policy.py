@@ -26,7 +26,7 @@ from orbitgp import (
     export_policy,
 )
 from orbitgp.export.orbit_steps import OWN
-from orbitgp.export.policy import SOURCES
+from orbitgp.export.policy import LIBRARIES
 from tests.conftest import concrete
 from tests.export.libraries import TARGETS, needed
 from tests.export.orbits import ORBITS
@@ -121,7 +121,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("library", SOURCES)
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_expressed_is_refused(library, name):
     orbit, reason = REFUSED[name]
@@ -254,3 +254,14 @@ def test_a_policy_is_a_value():
     assert policy == export_policy(Mirror(), "kornia")
     assert isinstance(policy, Policy)
     assert str(export_policy(Identity(), "kornia")) == "no change"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_ranges_that_the_data_say_little_about_are_named(library):
+    orbit = Affine(-0.1, 0.1)
+    orbit.ranges.identified[:] = torch.tensor([False, True, True, False, True, True])
+    policy = export_policy(orbit, library)
+    assert policy.unidentified == ("rotation (°)", "shear")
+    assert "identified" in policy.source
+    orbit.ranges.identified[:] = True
+    assert "not identified" not in export_policy(orbit, library).source

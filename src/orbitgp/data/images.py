@@ -109,6 +109,12 @@ def _parts(folder: Path) -> list[Path]:
 
 def _by_class(folder: Path) -> list[tuple[Path, str]]:
     files = []
+    if _entries(folder) and not has_subfolders(folder):
+        raise FileError(
+            f"{folder} has no folders of classes; expected images as in "
+            f"{folder / 'CLASS' / _entries(folder)[0].name}: name the folder above if this one is "
+            "a class"
+        )
     for part in _entries(folder):
         if not part.is_dir():
             raise FileError(

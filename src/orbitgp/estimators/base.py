@@ -152,12 +152,9 @@ class InvariantGPEstimator(BaseEstimator):
 
         A run that was interrupted goes on where it stood; one that was finished is read back.
         """
-        self._check_parameters()
-        _warn_of_training(self.feature_map)
         # what cannot be used is refused before a folder is made for it
-        orbit, device = starting_orbit(self.orbit), chosen_device(self.device)
-        if self.image_shape is None:
-            check_layout(X, orbit)
+        orbit, device = self.starting_from(X)
+        _warn_of_training(self.feature_map)
         self.input_shape_, self.device_ = np.array(X.shape[1:]), str(device)
         examples = self._examples(X, y, whole)
         group = current_group()
@@ -179,6 +176,14 @@ class InvariantGPEstimator(BaseEstimator):
         learning, inference = self._learning(orbit, examples, task, generator, group)
         self._take(run_fit(learning, inference, callback, folder.checkpoint))
         folder.finish(self, examples.x.cpu(), y, raw)
+
+    def starting_from(self, X: np.ndarray) -> tuple[Orbit, torch.device]:
+        """The orbit and the device of a fit; an `InputError` if these inputs do not suit them."""
+        self._check_parameters()
+        orbit, device = starting_orbit(self.orbit), chosen_device(self.device)
+        if self.image_shape is None:
+            check_layout(X, orbit)
+        return orbit, device
 
     def _examples(self, X: np.ndarray, y: Tensor, whole: Whole | None) -> Examples:
         """The data as the model sees them: these, or a stream of which they are a sample."""

@@ -24,7 +24,7 @@ REMEDIES = {
     "minimum of": "give more inputs",
     "continuous": "use InvariantGPRegressor for numbers, or turn them into classes",
     "could not convert string": "turn text into numbers first, for example by "
-    "sklearn.preprocessing.OrdinalEncoder",
+    "sklearn.preprocessing.OrdinalEncoder, or use InvariantGPClassifier if y are names of classes",
     "Expected 2D array": "Reshape your data: X.reshape(-1, 1) if each input is one number, "
     "X.reshape(1, -1) for a single input",
     "1d array": "give one label for each input; y.argmax(1), if labels are one-hot",

@@ -154,7 +154,7 @@ def read_ablation(path: Path) -> Ablation:
         found = json.loads(path.read_bytes())
         if found["schema"] != SCHEMA or found["kind"] not in ("exact", "bound"):
             raise ValueError(f"{found['schema']!r:.40}, {found['kind']!r:.40}")
-        worths, num_data = [_worth_from(worth) for worth in found["worths"]], int(found["num_data"])
+        worths, num_data = [worth_from(worth) for worth in found["worths"]], int(found["num_data"])
         if not 0 < num_data < 2**53:
             raise ValueError(f"{num_data!r:.40} inputs")
         return Ablation(worths, num_data, found["kind"])
@@ -165,7 +165,8 @@ def read_ablation(path: Path) -> Ablation:
         ) from None
 
 
-def _worth_from(found: Mapping[str, Any]) -> Worth:
+def worth_from(found: Mapping[str, Any]) -> Worth:
+    """What JSON holds of one."""
     if found.keys() != {field.name for field in fields(Worth)}:
         raise ValueError(f"keys {sorted(found)}")
     pairs = [found[name] for name in ("ends", "interval")]

@@ -316,12 +316,14 @@ def _bound(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:
     error = math.sqrt(sum(errors))
     gap = (found.mean() - reference.mean()).item()
     oracle = "all points" if whole else f"{MANY[0]} draws"
-    good = f"estimates from {few} draws differ by {gap:.2g} ± {error:.1g} nats from {oracle}"
+    nats = f"{gap:.2g} ± {error:.1g} nats"
+    good = f"the mean bound is the same from {few} draws as from {oracle}: it differs by {nats}"
     return _finding(
         name,
         abs(gap) <= 4 * error + 1e-9 * abs(reference.mean().item()),
         good,
-        f"{good}, which is more than chance; let draws be independent and equally distributed",
+        f"the mean bound from {few} draws differs from that of {oracle} by {nats}, which is more "
+        "than chance; let draws be independent and equally distributed",
     )
 
 

@@ -114,6 +114,7 @@ def trials_of(
     trials = []
     for name, candidate in _named(candidates).items():
         fresh = prepared(candidate, estimator, y, _folder(run, name), random_state)
+        fresh.starting_from(X)  # before any candidate is fitted
         trials.append(Trial(name, fresh, X, y, random_state))
     return trials
 

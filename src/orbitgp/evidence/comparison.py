@@ -153,7 +153,7 @@ def _paired_error(first: Finding, second: Finding, num_data: int) -> float:
 
 
 def _limit(found: Finding, best: Finding) -> str:
-    """What a difference is if one of the two has a bound, and so perhaps more evidence than that."""
+    """What a difference is if one of the two has a bound, and perhaps more evidence than that."""
     if found.kind == best.kind:
         return ""
     return "≥ " if found.kind == "bound" else "≤ "

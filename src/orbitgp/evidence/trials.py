@@ -42,7 +42,7 @@ class Finding:
     by_draws : tuple of float
         The evidence of 500 of the data with each of several sets of transformations.
     by_size : dict of int to float
-        The evidence of the first n data, with the hyperparameters that all data led to.
+        The evidence of the first n data, with the ranges and scales learned from all data.
     """
 
     name: str

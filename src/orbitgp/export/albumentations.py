@@ -42,11 +42,11 @@ class LearnedAugmentation(A.ImageOnlyTransform):
 '''
 
 
-def albumentations_source(steps: Sequence[Step], left_out: Sequence[str]) -> str:
+def albumentations_source(steps: Sequence[Step], remarks: Sequence[str]) -> str:
     """A file with the class LearnedAugmentation."""
     return program(
         steps,
-        header=header("albumentations", steps, left_out, NOTES),
+        header=header("albumentations", steps, remarks, NOTES),
         imports=IMPORTS,
         helpers=array_steps.HELPERS,
         classes=array_steps.CLASSES,

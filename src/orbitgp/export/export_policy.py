@@ -2,7 +2,7 @@
 
 from orbitgp.errors import InputError
 from orbitgp.export.orbit_steps import AXES, OWN, steps_of
-from orbitgp.export.policy import SOURCES, Policy
+from orbitgp.export.policy import LIBRARIES, Policy
 from orbitgp.export.program import NAMES
 from orbitgp.export.step import Step
 from orbitgp.orbits.base import Orbit
@@ -53,9 +53,9 @@ def export_policy(orbit: Orbit, library: str, *, leave_out: bool = False) -> Pol
     >>> export_policy(Affine(-0.1, 0.1), "torchvision").save("augmentation.py").name
     'augmentation.py'
     """
-    if library not in SOURCES:
+    if library not in LIBRARIES:
         raise InputError(
-            f"policies are made for {', '.join(SOURCES)}; got {library!r:.60}: choose one of them"
+            f"policies are made for {', '.join(LIBRARIES)}; got {library!r:.60}: choose one of them"
         )
     if not isinstance(orbit, Orbit):
         raise InputError(
@@ -66,7 +66,8 @@ def export_policy(orbit: Orbit, library: str, *, leave_out: bool = False) -> Pol
     reasons = [reason_against(step, library) for step in steps]
     kept = [step for step, reason in zip(steps, reasons, strict=True) if not reason]
     missing = [step for step, reason in zip(steps, reasons, strict=True) if reason]
-    policy = Policy(library, tuple(kept), tuple(step.words() for step in missing))
+    left_out = tuple(step.words() for step in missing)
+    policy = Policy(library, tuple(kept), left_out, tuple(orbit.unidentified()))
     if missing and not leave_out:
         told = zip(policy.left_out, filter(None, reasons), strict=True)
         why = "; ".join(f"{words}: {reason}" for words, reason in told)

@@ -1,11 +1,13 @@
 """A module as a file that PyTorch or an ONNX runtime loads, without orbitgp."""
 
+import contextlib
 import importlib
 import io
 import json
+import logging
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -54,7 +56,7 @@ def onnx_bytes(program: torch.export.ExportedProgram, metadata: Mapping[str, Any
             f"an ONNX file holds at most 2 GB, and this predictor has {size / 1e9:.1f} GB: make it "
             "smaller with compact=0.01, or write a .pt2 file"
         )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _without_log("onnxscript"):
         warnings.simplefilter("ignore")  # those that parts of the exporter give one another
         made: Any = torch.onnx.export(
             program,
@@ -74,6 +76,18 @@ def onnx_bytes(program: torch.export.ExportedProgram, metadata: Mapping[str, Any
     for key, value in metadata.items():
         model.metadata_props.add(key=key, value=json.dumps(value, ensure_ascii=False))
     return model.SerializeToString()
+
+
+@contextlib.contextmanager
+def _without_log(name: str) -> Iterator[None]:
+    """Remarks of the exporter on what it leaves as it is."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _translations() -> dict[Callable[..., Any], Callable[..., Any]]:

@@ -53,11 +53,11 @@ class LearnedAugmentation(IntensityAugmentationBase2D):
 '''
 
 
-def kornia_source(steps: Sequence[Step], left_out: Sequence[str]) -> str:
+def kornia_source(steps: Sequence[Step], remarks: Sequence[str]) -> str:
     """A file with the class LearnedAugmentation."""
     return program(
         steps,
-        header=header("kornia", steps, left_out, NOTES),
+        header=header("kornia", steps, remarks, NOTES),
         imports=IMPORTS,
         helpers={"read": READ, **tensor_steps.HELPERS},
         classes=tensor_steps.CLASSES,

@@ -17,8 +17,8 @@ SOURCES = {
     "torchvision": torchvision_source,
     "kornia": kornia_source,
     "albumentations": albumentations_source,
-    "json": json_source,
 }
+LIBRARIES = (*SOURCES, "json")
 
 INSTALL = {
     "torchvision": 'pip install "orbitgp[torchvision]"',
@@ -41,6 +41,8 @@ class Policy:
         The transformations in their order, with kinds, distributions, numbers and units.
     left_out : tuple of str, default=()
         The parts of the orbit that the library cannot express.
+    unidentified : tuple of str, default=()
+        Learned ranges that the training data say little about; the policy has them all the same.
 
     See Also
     --------
@@ -59,11 +61,22 @@ class Policy:
     library: str
     steps: tuple[Step, ...]
     left_out: tuple[str, ...] = ()
+    unidentified: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
         """A Python file that needs the library alone, not orbitgp; the text of JSON for "json"."""
-        return SOURCES[self.library](self.steps, self.left_out)
+        if self.library == "json":
+            return json_source(self.steps, self.left_out, self.unidentified)
+        remarks = [
+            f"Left out, since {self.library} cannot express it: {name}." for name in self.left_out
+        ]
+        if self.unidentified:
+            remarks.append(
+                "Part of it, though the training data say little about them (not identified): "
+                f"{', '.join(self.unidentified)}."
+            )
+        return SOURCES[self.library](self.steps, remarks)
 
     def make(self) -> Any:
         """Make the transform; a dictionary for "json".
@@ -81,7 +94,7 @@ class Policy:
             If the library is not installed.
         """
         if self.library == "json":
-            return to_record(self.steps, self.left_out)
+            return to_record(self.steps, self.left_out, self.unidentified)
         _check_installed(self.library)
         names: dict[str, Any] = {"__name__": f"learned_{self.library}"}
         # our own text, with nothing filled in but numbers and fixed names

@@ -45,16 +45,15 @@ def program(
     return f"{header}\n{told}{after}{body}\n"
 
 
-def header(library: str, steps: Sequence[Step], left_out: Sequence[str], notes: str) -> str:
+def header(library: str, steps: Sequence[Step], remarks: Sequence[str], notes: str) -> str:
     """What the file is, in words, as its docstring."""
     told = [f"{place}. {step.words()}" for place, step in enumerate(steps, 1)]
     told = told or ["nothing: images stay as they are"]
-    missing = [f"Left out, since {library} cannot express it: {name}." for name in left_out]
     paragraphs = [
         f'"""Augmentation that was learned from data, as a transform for {library}.',
         "The steps, in this order:",
         "\n".join(wrapped(f"  {line}", indent=5) for line in told),
-        *(wrapped(line) for line in missing),
+        *(wrapped(line) for line in remarks),
         wrapped(
             "The ranges are those of an orbit of orbitgp, which learns them from training data by "
             "the marginal likelihood: they are the changes that leave labels as they are. Noise "

@@ -31,12 +31,16 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 """What the numbers of a step do to an image, by its kind."""
 
 
-def to_record(steps: Sequence[Step], left_out: Sequence[str]) -> dict[str, Any]:
+def to_record(
+    steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[str]
+) -> dict[str, Any]:
     """Every number with its unit and distribution; steps are applied in their order."""
     told = [{**step.to_dict(), "convention": CONVENTIONS.get(step.kind, {})} for step in steps]
-    return {"schema": SCHEMA, "steps": told, "left_out": list(left_out)}
+    missing = {"left_out": list(left_out), "unidentified": list(unidentified)}
+    return {"schema": SCHEMA, "steps": told, **missing}
 
 
-def json_source(steps: Sequence[Step], left_out: Sequence[str]) -> str:
+def json_source(steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[str]) -> str:
     """The record as text."""
-    return json.dumps(to_record(steps, left_out), indent=2, ensure_ascii=False) + "\n"
+    record = to_record(steps, left_out, unidentified)
+    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"

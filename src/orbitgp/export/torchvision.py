@@ -57,11 +57,11 @@ def check(image):
 '''
 
 
-def torchvision_source(steps: Sequence[Step], left_out: Sequence[str]) -> str:
+def torchvision_source(steps: Sequence[Step], remarks: Sequence[str]) -> str:
     """A file with the class LearnedAugmentation."""
     return program(
         steps,
-        header=header("torchvision", steps, left_out, NOTES),
+        header=header("torchvision", steps, remarks, NOTES),
         imports=IMPORTS,
         helpers={"read": READ, **tensor_steps.HELPERS},
         classes=tensor_steps.CLASSES,
