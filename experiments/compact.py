@@ -3,13 +3,14 @@
 python -m experiments.compact
 
 MNIST with all labels, oriented features, affine transformations and local deformations; then
-predictor files that may move predictions of training images by more and more. One result,
-`compact-SEED.json`, with a row for each file: its size, milliseconds for an image in batches of
-100, test error and test NLL. With `--run` the fit is kept in a folder, and read if it is there.
+predictors of more and more averages, among which `export_predictor(…, compact=)` takes the first
+that is good enough. One result, `compact-SEED.json`, with a row for each: its size, milliseconds
+for an image in batches of 100, how far it moves predictions of training images, test error and
+test NLL. With `--run` the fit is kept in a folder, and read if it is there.
 """
 
 import argparse
-import tempfile
+import copy
 import time
 from pathlib import Path
 from typing import Any
@@ -20,18 +21,21 @@ import torch
 from experiments.data import load_named
 from experiments.mnist import BUDGET_SECONDS, subset
 from experiments.record import RESULTS, record
-from orbitgp import InvariantGPClassifier, OrientedEnergy, export_predictor
+from orbitgp import InvariantGPClassifier, OrientedEnergy
+from orbitgp.export.compact import Compaction, distance
+from orbitgp.export.export_predictor import describing
+from orbitgp.export.graphs import exported, pt2_bytes
+from orbitgp.export.predictor import Predictor, moments_of
 
-TOLERANCES = (None, 0.0003, 0.001, 0.003, 0.01, 0.03)
+SIZES = (256, 512, 1024, 2048, 4096)
 BATCH = 100
 
 
-def row(model: Any, tolerance: float | None, folder: Path, data: Any) -> dict[str, Any]:
-    """One file, and what it predicts of the test images."""
-    start = time.perf_counter()
-    path = export_predictor(model, folder / f"{tolerance}.pt2", compact=tolerance, verbose=True)
-    seconds = time.perf_counter() - start
-    predict: Any = torch.export.load(path).module()
+def row(model: Any, predictor: Predictor, data: Any) -> dict[str, Any]:
+    """The file of one predictor, and what it predicts of the test images."""
+    program = exported(predictor, predictor.num_values)
+    size = len(pt2_bytes(program, describing(model)))
+    predict: Any = program.module()
     x, y = torch.from_numpy(data.x_test).float(), data.y_test
     with torch.no_grad():
         predict(x[:BATCH])
@@ -39,17 +43,35 @@ def row(model: Any, tolerance: float | None, folder: Path, data: Any) -> dict[st
         found = torch.cat([predict(part) for part in x.split(BATCH)]).numpy()
     milliseconds = 1000 * (time.perf_counter() - start) / len(x)
     return {
-        "compact": tolerance,
-        "megabytes": round(path.stat().st_size / 1e6, 1),
+        "averages": len(predictor.weights),
+        "megabytes": round(size / 1e6, 1),
         "milliseconds": round(milliseconds, 2),
         "test_error": round(100 * float((found.argmax(1) != y).mean()), 2),
         "test_nll": round(float(-np.log(found[np.arange(len(y)), y]).mean()), 4),
-        "seconds_to_export": round(seconds, 1),
     }
 
 
+def rows_of(model: Any, data: Any) -> list[dict[str, Any]]:
+    """The whole predictor, then smaller ones."""
+    whole = Predictor(model)
+    rows = [{**row(model, whole, data), "moved": 0.0}]
+    print(rows[-1], flush=True)
+    own = copy.deepcopy(model.model_)
+    start = time.perf_counter()
+    compaction = Compaction(own.kernel, moments_of(own))
+    print(f"{time.perf_counter() - start:.0f} s for the order of averages", flush=True)
+    for size in SIZES:
+        if size > len(compaction.points):
+            break
+        small = Predictor(model, compaction.moments(size))
+        moved = distance(whole, small, compaction.checked)
+        rows.append({**row(model, small, data), "moved": moved})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def main() -> None:
-    """Fit, then a row for each tolerance."""
+    """Fit, then a row for each size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--num-data", type=int, default=60_000)
     parser.add_argument("--budget", type=float, default=BUDGET_SECONDS)
@@ -66,11 +88,7 @@ def main() -> None:
         random_state=arguments.seed,
         verbose=True,
     ).fit(*subset(data, arguments.num_data, arguments.seed))
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for tolerance in TOLERANCES:
-            rows.append(row(model, tolerance, Path(folder), data))
-            print(rows[-1], flush=True)
+    rows = rows_of(model, data)
     options = f"--num-data {arguments.num_data} --budget {arguments.budget:g}"
     values = {"num_data": arguments.num_data, "num_threads": torch.get_num_threads(), "rows": rows}
     command = f"python -m experiments.compact {options}"

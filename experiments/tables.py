@@ -323,14 +323,21 @@ def discoveries(results: Results) -> str:
 
 
 def compact(results: Results) -> str:
-    """Size, time and errors of predictor files."""
-    rows = []
-    for found in results("compact-*"):
-        for row in found["rows"]:
-            kept = "all" if row["compact"] is None else f"{row['compact']:g}"
-            sizes = [row["megabytes"], row["milliseconds"]]
-            rows.append([kept, *sizes, row["test_error"], row["test_nll"]])
-    return table(["predictions may move by", "MB", "ms", "test error, %", "test NLL"], rows)
+    """Size, time and errors of smaller predictors."""
+    rows = [
+        [
+            f"{row['averages']:,}",
+            f"{row['moved']:.4f}",
+            row["megabytes"],
+            row["milliseconds"],
+            row["test_error"],
+            row["test_nll"],
+        ]
+        for found in results("compact-*")
+        for row in found["rows"]
+    ]
+    head = ["averages", "training predictions moved", "MB", "ms", "test error, %", "test NLL"]
+    return table(head, rows)
 
 
 def policies(results: Results) -> str:

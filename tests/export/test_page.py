@@ -1,23 +1,26 @@
-"""The training loop in the documentation runs."""
+"""What the documentation says of exports runs."""
 
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
-from orbitgp import Affine
+from orbitgp import Affine, InvariantGPClassifier, export_predictor
+from tests.conftest import QUICK
 from tests.export.libraries import needed
 
-PAGE = (Path(__file__).parents[2] / "docs/export.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+LOOP, *PREDICTORS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.usefixtures("untyped")
 def test_the_training_loop_runs(tmp_path, monkeypatch):
     needed("torchvision")
     monkeypatch.chdir(tmp_path)
-    (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     generator = torch.Generator().manual_seed(0)
     images = torch.rand(8, 1, 6, 6, generator=generator)
     torch.manual_seed(0)
@@ -30,6 +33,26 @@ def test_the_training_loop_runs(tmp_path, monkeypatch):
         "network": network,
         "optimizer": torch.optim.SGD(network.parameters(), lr=0.1),
     }
-    exec(compile(text, "export.md", "exec"), names)
+    exec(compile(LOOP, "export.md", "exec"), names)
     assert not torch.equal(network[1].weight, before)
     assert "LearnedAugmentation" in (tmp_path / "augmentation.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("untyped")
+def test_predictor_files_are_written_and_read_as_it_says(tmp_path, monkeypatch):
+    pytest.importorskip("onnxscript")
+    monkeypatch.chdir(tmp_path)
+    x, y = load_digits(return_X_y=True)
+    images = x[:50].reshape(-1, 8, 8)
+    model = InvariantGPClassifier("mirror", settings=QUICK, random_state=0).fit(images, y[:50])
+    export_predictor(model, "model.pt2")
+    np.save("images.npy", images)
+    written, by_onnx, by_torch, smaller = PREDICTORS
+    names = {"model": model}
+    for text in (written, by_onnx, by_torch):
+        exec(compile(text, "export.md", "exec"), names)
+        if text != written:
+            found = np.asarray(names["probabilities"])
+            np.testing.assert_allclose(found, model.predict_proba(images), rtol=0, atol=1e-5)
+    exec(compile(smaller.replace(".onnx", ".pt2"), "export.md", "exec"), names)
+    assert (tmp_path / "small.pt2").exists()

@@ -42,8 +42,9 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         Number of inducing variables. With None, inference is exact where time and memory allow,
         and otherwise takes as many as the budget allows.
     budget_seconds : float, default=300
-        Roughly the time of a whole fit, in seconds. It decides whether inference is exact (up to
-        some 20,000 inputs by default), or else how many inducing variables there are.
+        What inference may take, roughly. It decides whether inference is exact (up to some 20,000
+        inputs by default), or else how many inducing variables there are. Learning comes on top:
+        a minute or so, which smaller `settings` make shorter.
     settings : TrainingSettings, optional
         Sizes of the subsets that hyperparameters are learned on.
     run : str or pathlib.Path, optional

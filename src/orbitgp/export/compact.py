@@ -12,6 +12,7 @@ covariance S_v,
     σ'²(x) = k_f(x, x) − k(x, b_v) K_vv⁻¹ (K_vv − S_v) K_vv⁻¹ k(b_v, x) ≥ σ²(x).
 """
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -75,15 +76,15 @@ def compact_predictor(
             "compact is how far predictions of training inputs may move, as a mean of "
             f"probabilities: a number above 0 and below 1, such as 0.01; got {tolerance}"
         )
-    whole, moments = Predictor(estimator), moments_of(estimator.model_)
-    smaller = Compaction(estimator.model_.kernel, moments)
-    expected = _in_blocks(whole.from_points, smaller.checked)
+    model = copy.deepcopy(estimator.model_).cpu()
+    whole, moments = Predictor(estimator), moments_of(model)
+    smaller = Compaction(model.kernel, moments)
     size = FEWEST
     while size <= len(smaller.points):
         found = Predictor(estimator, smaller.moments(size))
-        distance = moved(expected, _in_blocks(found.from_points, smaller.checked))
-        told(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {distance:.4f}")
-        if distance <= tolerance:
+        gap = distance(whole, found, smaller.checked)
+        told(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {gap:.4f}")
+        if gap <= tolerance:
             return found
         size *= 2
     return whole
@@ -170,6 +171,11 @@ def chosen_averages(
         variances = (variances - rows[place].double().square()).clamp(min=0)
         chosen.append(pivot)
     return torch.tensor(chosen, device=points.device)
+
+
+def distance(whole: Predictor, other: Predictor, points: Float[Tensor, "N S D"]) -> float:
+    """How far apart two predictors are at inputs with these orbit points."""
+    return moved(*(_in_blocks(one.from_points, points) for one in (whole, other)))
 
 
 def moved(before: Any, after: Any) -> float:
