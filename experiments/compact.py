@@ -22,7 +22,7 @@ from experiments.data import load_named
 from experiments.mnist import BUDGET_SECONDS, subset
 from experiments.record import RESULTS, record
 from orbitgp import InvariantGPClassifier, OrientedEnergy
-from orbitgp.export.compact import Compaction, distance
+from orbitgp.export.compact import Compaction, moved, predictions
 from orbitgp.export.export_predictor import describing
 from orbitgp.export.graphs import exported, pt2_bytes
 from orbitgp.export.predictor import Predictor, moments_of
@@ -60,12 +60,13 @@ def rows_of(model: Any, data: Any) -> list[dict[str, Any]]:
     start = time.perf_counter()
     compaction = Compaction(own.kernel, moments_of(own))
     print(f"{time.perf_counter() - start:.0f} s for the order of averages", flush=True)
+    expected = predictions(whole, compaction.checked)
     for size in SIZES:
         if size > len(compaction.points):
             break
         small = Predictor(model, compaction.moments(size))
-        moved = distance(whole, small, compaction.checked)
-        rows.append({**row(model, small, data), "moved": moved})
+        gap = moved(expected, predictions(small, compaction.checked))
+        rows.append({**row(model, small, data), "moved": gap})
         print(rows[-1], flush=True)
     return rows
 

@@ -79,14 +79,15 @@ def compact_predictor(
     model = copy.deepcopy(estimator.model_).cpu()
     whole, moments = Predictor(estimator), moments_of(model)
     smaller = Compaction(model.kernel, moments)
-    size = FEWEST
+    expected, size = predictions(whole, smaller.checked), FEWEST
     while size <= len(smaller.points):
         found = Predictor(estimator, smaller.moments(size))
-        gap = distance(whole, found, smaller.checked)
+        gap = moved(expected, predictions(found, smaller.checked))
         told(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {gap:.4f}")
         if gap <= tolerance:
             return found
         size *= 2
+    told("no smaller one is good enough: the predictor is the whole one")
     return whole
 
 
@@ -173,9 +174,9 @@ def chosen_averages(
     return torch.tensor(chosen, device=points.device)
 
 
-def distance(whole: Predictor, other: Predictor, points: Float[Tensor, "N S D"]) -> float:
-    """How far apart two predictors are at inputs with these orbit points."""
-    return moved(*(_in_blocks(one.from_points, points) for one in (whole, other)))
+def predictions(predictor: Predictor, points: Float[Tensor, "N S D"]) -> Any:
+    """Those for inputs with these orbit points."""
+    return _in_blocks(predictor.from_points, points)
 
 
 def moved(before: Any, after: Any) -> float:
