@@ -24,8 +24,8 @@ def export_predictor(
     The draws of the orbit are those of the fit, and part of the file. It takes inputs as they were
     measured, as float32 [B, …] for any B ≥ 1. A classifier gives one output, `probabilities` of
     shape [B, classes] in the order of `classes_`; a regressor gives `target_mean` and
-    `target_variance`, which includes the noise, in the units of y. They agree with those of
-    the estimator to 1e-5.
+    `target_variance`, which includes the noise, in the units of y. Without `compact`, they agree with
+    those of the estimator to 1e-5.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def export_predictor(
     compact : float, optional
         Write a smaller and faster predictor, whose predictions of the training inputs move by no
         more than this on average: probabilities by half of the sum of |p' − p| over classes, means
-        by as many predictive standard deviations. 0.001 to 0.01 are good values.
+        by as many predictive standard deviations, such as 0.01. The whole predictor, if no smaller
+        one is good enough.
     verbose : bool, default=False
         Print a line for each size that `compact` tries.
 
