@@ -10,7 +10,6 @@ test NLL. With `--run` the fit is kept in a folder, and read if it is there.
 """
 
 import argparse
-import copy
 import time
 from pathlib import Path
 from typing import Any
@@ -53,12 +52,12 @@ def row(model: Any, predictor: Predictor, data: Any) -> dict[str, Any]:
 
 def rows_of(model: Any, data: Any) -> list[dict[str, Any]]:
     """The whole predictor, then smaller ones."""
-    whole = Predictor(model)
+    moments = moments_of(model.model_)
+    whole = Predictor(model, moments)
     rows = [{**row(model, whole, data), "moved": 0.0}]
     print(rows[-1], flush=True)
-    own = copy.deepcopy(model.model_)
     start = time.perf_counter()
-    compaction = Compaction(own.kernel, moments_of(own))
+    compaction = Compaction(model.model_.kernel, moments)
     print(f"{time.perf_counter() - start:.0f} s for the order of averages", flush=True)
     expected = predictions(whole, compaction.checked)
     for size in SIZES:

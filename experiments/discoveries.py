@@ -16,7 +16,8 @@ import joblib
 
 from experiments.order import load
 from experiments.record import RESULTS, record_once
-from orbitgp import InvariantGPClassifier, OrientedEnergy, compare, discover
+from orbitgp import Discovery, InvariantGPClassifier, OrientedEnergy, compare, discover
+from orbitgp.data.labelled import LabelledData
 
 DATA = ("mirabest", "malaria-1000", "mnist-1000", "fashion-1000")
 FEATURES: dict[str, dict[str, Any]] = {
@@ -25,13 +26,18 @@ FEATURES: dict[str, dict[str, Any]] = {
 }
 
 
-def run(name: str, seed: int) -> dict[str, Any]:
-    """All that was found, and the seconds that it took."""
-    data, start = load(name, seed), time.perf_counter()
+def discovered(data: LabelledData, seed: int) -> tuple[str, Discovery]:
+    """The features with more evidence, and what is found with them."""
     here = joblib.Parallel(1)
     features = compare(FEATURES, data.x, data.y, random_state=seed, executor=here).best.name
     estimator = InvariantGPClassifier(**FEATURES[features])
-    found = discover(data.x, data.y, estimator=estimator, random_state=seed, verbose=True)
+    return features, discover(data.x, data.y, estimator=estimator, random_state=seed, verbose=True)
+
+
+def run(name: str, seed: int) -> dict[str, Any]:
+    """All that was found, and the seconds that it took."""
+    data, start = load(name, seed), time.perf_counter()
+    features, found = discovered(data, seed)
     return {
         "data": name,
         "features": features,

@@ -17,16 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from experiments.discoveries import FEATURES
+from experiments.discoveries import discovered
 from experiments.order import load
 from experiments.record import RESULTS, record_once
-from orbitgp import InvariantGPClassifier, compare, discover, export_policy
+from orbitgp import export_policy
 from tests.export.libraries import declare_operators
 
 DATA = ("mnist-1000", "fashion-1000", "malaria-1000", "cifar-1000")
@@ -176,13 +175,9 @@ def chosen_magnitude(data: Images, num_classes: int, seed: int) -> int:
     return min(MAGNITUDES, key=error)
 
 
-def discovered(name: str, seed: int) -> tuple[Augment, dict[str, Any]]:
+def by_evidence(name: str, seed: int) -> tuple[Augment, dict[str, Any]]:
     """The policy of the evidence of the training images."""
-    data = load(name, seed)
-    here = joblib.Parallel(1)
-    features = compare(FEATURES, data.x, data.y, random_state=seed, executor=here).best.name
-    estimator = InvariantGPClassifier(**FEATURES[features])
-    found = discover(data.x, data.y, estimator=estimator, random_state=seed, verbose=True)
+    features, found = discovered(load(name, seed), seed)
     orbit = found.estimator.orbit_
     about = {"features": features, "found": found.names, "learned": orbit.describe()}
     if not found.names:
@@ -200,7 +195,7 @@ def policy_of(
 ) -> tuple[Augment, dict[str, Any]]:
     """An augmentation, and what is to be told of it."""
     if policy == "ours":
-        return discovered(name, seed)
+        return by_evidence(name, seed)
     if policy == "rand":
         magnitude = chosen_magnitude(data, num_classes, seed)
         return rand_augment(magnitude), {"magnitude": magnitude}

@@ -108,14 +108,13 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _by_class(folder: Path) -> list[tuple[Path, str]]:
-    files = []
-    if _entries(folder) and not has_subfolders(folder):
+    files, entries = [], _entries(folder)
+    if entries and not any(part.is_dir() for part in entries):
         raise FileError(
             f"{folder} has no folders of classes; expected images as in "
-            f"{folder / 'CLASS' / _entries(folder)[0].name}: name the folder above if this one is "
-            "a class"
+            f"{folder / 'CLASS' / entries[0].name}: name the folder above if this one is a class"
         )
-    for part in _entries(folder):
+    for part in entries:
         if not part.is_dir():
             raise FileError(
                 f"{part} lies beside the folders of classes; put it into the folder of its class, "

@@ -76,9 +76,8 @@ def compact_predictor(
             "compact is how far predictions of training inputs may move, as a mean of "
             f"probabilities: a number above 0 and below 1, such as 0.01; got {tolerance}"
         )
-    model = copy.deepcopy(estimator.model_).cpu()
-    whole, moments = Predictor(estimator), moments_of(model)
-    smaller = Compaction(model.kernel, moments)
+    moments, kernel = moments_of(estimator.model_), copy.deepcopy(estimator.model_.kernel).cpu()
+    whole, smaller = Predictor(estimator, moments), Compaction(kernel, moments)
     expected, size = predictions(whole, smaller.checked), FEWEST
     while size <= len(smaller.points):
         found = Predictor(estimator, smaller.moments(size))

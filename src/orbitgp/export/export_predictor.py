@@ -24,8 +24,8 @@ def export_predictor(
     The draws of the orbit are those of the fit, and part of the file. It takes inputs as they were
     measured, as float32 [B, …] for any B ≥ 1. A classifier gives one output, `probabilities` of
     shape [B, classes] in the order of `classes_`; a regressor gives `target_mean` and
-    `target_variance`, which includes the noise, in the units of y. Without `compact`, they agree with
-    those of the estimator to 1e-5.
+    `target_variance`, which includes the noise, in the units of y. Without `compact`, they agree
+    with those of the estimator to 1e-5.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from orbitgp.export.covariances import AverageCovariances
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
+from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.posterior.inducing import averaged
 from orbitgp.values import Prediction
@@ -49,7 +50,8 @@ class Moments:
 
 @torch.no_grad()
 def moments_of(model: ExactInvariantGP | InvariantGP) -> Moments:
-    """Those of a fitted model, without any approximation."""
+    """Those of a fitted model, on the CPU, without any approximation."""
+    model = copy.deepcopy(model).cpu()
     if isinstance(model, ExactInvariantGP):
         own = model.posterior
         explained = _inverse(own.factor.double()).mT.to(own.points)
@@ -91,8 +93,8 @@ class Predictor(nn.Module):
 
     def __init__(self, estimator: Any, moments: Moments | None = None) -> None:
         super().__init__()
-        model = copy.deepcopy(estimator.model_).cpu().requires_grad_(False)
-        found = moments_of(model) if moments is None else moments
+        model = copy.deepcopy(OrbitModel(**estimator.model_.parts())).cpu().requires_grad_(False)
+        found = moments_of(estimator.model_) if moments is None else moments
         self.num_values = tuple(estimator.input_shape_.tolist())
         self.event_shape = tuple(estimator.image_shape or self.num_values)
         images = len(self.event_shape) > 1

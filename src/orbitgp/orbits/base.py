@@ -144,10 +144,8 @@ class Orbit(nn.Module, ABC):
     def at(self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "R S K"]) -> OrbitSample:
         """The points that this noise leads to; that of one row makes the same draws for all x."""
         noise = noise.to(x.device)
-        alike = len(noise) == 1
-        return OrbitSample(
-            self.alike(noise, x)(x) if alike else self.transform(x, noise), self.size
-        )
+        points = self.alike(noise, x)(x) if len(noise) == 1 else self.transform(x, noise)
+        return OrbitSample(points, self.size)
 
     def alike(
         self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
