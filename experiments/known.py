@@ -20,7 +20,8 @@ from torch import Tensor
 
 from experiments.record import RESULTS, record_once
 from orbitgp import InvariantGPRegressor, Mirror, Orbit, Rotation, compare, discover
-from orbitgp.evidence.transformations import image_transformations, orbit_of
+from orbitgp.evidence.kinds import image_transformations
+from orbitgp.evidence.transformations import orbit_of
 from orbitgp.kernels import RBF, average_covariances_among
 from orbitgp.orbits.base import FiniteOrbit, Identity
 from orbitgp.orbits.groups import SignFlips, coordinate_swap

@@ -40,8 +40,12 @@ if TYPE_CHECKING:
     from orbitgp.objective import elbo, elbo_from_statistics, statistics, stream_statistics
     from orbitgp.orbits.affine import Affine, Rotation
     from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
+    from orbitgp.orbits.blur import Blur
+    from orbitgp.orbits.colour import Colour
     from orbitgp.orbits.compose import compose
+    from orbitgp.orbits.crop import Crop
     from orbitgp.orbits.deformation import LocalDeformation
+    from orbitgp.orbits.drift import Drift
     from orbitgp.orbits.function import FunctionOrbit
     from orbitgp.orbits.groups import (
         CyclicShifts,
@@ -49,11 +53,18 @@ if TYPE_CHECKING:
         PermutationGroup,
         QuarterTurns,
         SignFlips,
+        block_permutations,
         coordinate_swap,
     )
     from orbitgp.orbits.intensity import Intensity
+    from orbitgp.orbits.magnitude import Magnitude
     from orbitgp.orbits.noise import GaussianNoise
+    from orbitgp.orbits.points import Jitter, PointMirror, PointRotation, Translation
+    from orbitgp.orbits.random_order import RandomOrder
     from orbitgp.orbits.ranges import UniformRange
+    from orbitgp.orbits.time_affine import TimeAffine
+    from orbitgp.orbits.time_warp import TimeWarp
+    from orbitgp.orbits.window import Window
     from orbitgp.posterior.closed_form import solve
     from orbitgp.posterior.inducing import InducingPosterior
     from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
@@ -65,12 +76,16 @@ __all__ = [
     "RBF",
     "Ablation",
     "Affine",
+    "Blur",
     "CalibrationDisplay",
     "Callback",
     "Certificate",
+    "Colour",
     "Comparison",
+    "Crop",
     "CyclicShifts",
     "Discovery",
+    "Drift",
     "Elbo",
     "EvidenceDisplay",
     "ExactInvariantGP",
@@ -88,10 +103,12 @@ __all__ = [
     "InvariantGPClassifier",
     "InvariantGPRegressor",
     "InvariantKernel",
+    "Jitter",
     "JsonlLog",
     "Likelihood",
     "LocalDeformation",
     "MLflowLog",
+    "Magnitude",
     "Mirror",
     "NaturalUpdate",
     "NumericalError",
@@ -103,11 +120,14 @@ __all__ = [
     "OrbitSample",
     "OrientedEnergy",
     "PermutationGroup",
+    "PointMirror",
+    "PointRotation",
     "Policy",
     "PolyaGamma",
     "Prediction",
     "ProgressBar",
     "QuarterTurns",
+    "RandomOrder",
     "RangeDisplay",
     "Recognition",
     "Rotation",
@@ -116,10 +136,15 @@ __all__ = [
     "StickBreaking",
     "SufficientStatistics",
     "TensorBoardLog",
+    "TimeAffine",
+    "TimeWarp",
     "TrainingSettings",
     "Transformation",
+    "Translation",
     "UniformRange",
+    "Window",
     "ablate",
+    "block_permutations",
     "certificate",
     "check_orbit",
     "compare",
@@ -181,11 +206,21 @@ _HOMES = {
     "orbits.function": ("FunctionOrbit",),
     "orbits.groups": (
         *("CyclicShifts", "Mirror", "PermutationGroup", "QuarterTurns", "SignFlips"),
-        "coordinate_swap",
+        *("block_permutations", "coordinate_swap"),
     ),
     "orbits.intensity": ("Intensity",),
     "orbits.noise": ("GaussianNoise",),
     "orbits.ranges": ("UniformRange",),
+    "orbits.blur": ("Blur",),
+    "orbits.colour": ("Colour",),
+    "orbits.crop": ("Crop",),
+    "orbits.drift": ("Drift",),
+    "orbits.magnitude": ("Magnitude",),
+    "orbits.points": ("Jitter", "PointMirror", "PointRotation", "Translation"),
+    "orbits.random_order": ("RandomOrder",),
+    "orbits.time_affine": ("TimeAffine",),
+    "orbits.time_warp": ("TimeWarp",),
+    "orbits.window": ("Window",),
     "posterior.closed_form": ("solve",),
     "posterior.inducing": ("InducingPosterior",),
     "posterior.placement": ("greedy_points", "kmeans_points", "random_points"),

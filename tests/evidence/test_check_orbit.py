@@ -36,6 +36,7 @@ SERIES = np.random.default_rng(0).random((16, 30))
         QuarterTurns(),
         compose(QuarterTurns(), Mirror()),
         compose(Mirror(), Rotation(-0.1, 0.1)),
+        compose(Mirror(), Rotation(-0.1, 0.1), GaussianNoise(0.1, event_shape=(8, 8))),
     ],
     ids=lambda orbit: type(orbit).__name__,
 )

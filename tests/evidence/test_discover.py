@@ -16,14 +16,8 @@ from orbitgp import (
     load,
 )
 from orbitgp.evidence.ablation import read_ablation
-from orbitgp.evidence.transformations import (
-    image_transformations,
-    is_closed,
-    is_contained,
-    kind_of,
-    orbit_of,
-    vector_transformations,
-)
+from orbitgp.evidence.kinds import image_transformations, kind_of, vector_transformations
+from orbitgp.evidence.transformations import is_closed, is_contained, orbit_of
 from tests.conftest import QUICK
 
 REGRESSOR = InvariantGPRegressor(settings=QUICK)
@@ -110,8 +104,14 @@ def test_transformations_of_each_kind_of_data():
     assert "quarter turns" not in [part.name for part in kind_of((3, 8, 6))]
     assert len(vector_transformations(3)) == 3 + 1 + 3
     assert [part.name for part in vector_transformations(20)] == ["cyclic shift"]
-    with pytest.raises(InputError, match="pass transformations= of your own"):
+    assert {"cyclic shift", "stretch", "drift"} <= {part.name for part in kind_of((30,), "series")}
+    assert "any order" in [part.name for part in kind_of((5, 4), "points")]
+    with pytest.raises(InputError, match="or transformations= of your own"):
         kind_of((2, 3, 4, 5))
+    with pytest.raises(InputError, match=r"got points of shape \[9\]"):
+        kind_of((9,), "points")
+    with pytest.raises(InputError, match="kind must be one of images, series"):
+        kind_of((9,), "waves")
 
 
 def test_orbits_of_several_transformations():

@@ -98,6 +98,8 @@ def test_every_orbit_of_ours_has_a_step():
     described = {
         *("Affine", "Rotation", "Intensity", "LocalDeformation", "GaussianNoise", "Identity"),
         *("Mirror", "QuarterTurns", "CyclicShifts", "PermutationGroup", "SignFlips"),
+        *("Crop", "Colour", "Blur", "TimeAffine", "TimeWarp", "Window", "Magnitude", "Drift"),
+        *("PointRotation", "PointMirror", "Translation", "Jitter", "RandomOrder"),
         *("Composition", "FiniteComposition", "FunctionOrbit"),
     }
     assert {kind.__name__ for kind in ours} == described

@@ -53,6 +53,17 @@ ORBITS = [
     compose(orbitgp.Mirror(), Affine(-0.1, 0.1), orbitgp.Rotation(-1, 1)),
     orbitgp.Intensity(-0.1, 0.3),
     orbitgp.LocalDeformation(0.05, 0.3, num_frequencies=3),
+    orbitgp.Crop(0.2),
+    compose(orbitgp.Blur(0.4), orbitgp.Magnitude(-0.1, 0.2)),
+    orbitgp.TimeAffine(4, sampling_rate=50.0),
+    orbitgp.TimeAffine(4, -0.5, 1.0, outside="cyclic", symmetric=False),
+    compose(orbitgp.TimeWarp(4, 0.2, num_frequencies=2), orbitgp.Window(4), orbitgp.Drift(0.1)),
+    orbitgp.PointRotation(0.3),
+    orbitgp.PointRotation.full("z"),
+    compose(orbitgp.PointMirror("y"), orbitgp.Translation(-0.1, 0.1, mask=3)),
+    orbitgp.Jitter(0.1, num_points=4, mask=3, prior=torch.distributions.HalfNormal(0.1)),
+    orbitgp.RandomOrder(4),
+    orbitgp.RandomOrder(4, spread=0.3, pairs=True),
     compose(
         Affine(-0.1, 0.1),
         orbitgp.LocalDeformation(
@@ -126,7 +137,8 @@ def test_no_orbit_is_forgotten():
     kept = {type(orbit) for orbit in ORBITS}
     kept |= {type(part) for orbit in ORBITS for part in orbit.modules()}
     ours = {kind for kind in concrete(Orbit) if kind.__module__.startswith("orbitgp.")}
-    assert ours - kept == {FunctionOrbit, orbitgp.SignFlips}  # code of the user; vectors only
+    # code of the user; vectors only; three channels only
+    assert ours - kept == {FunctionOrbit, orbitgp.SignFlips, orbitgp.Colour}
     assert {Composition, FiniteComposition} <= kept
     assert orbit_config(orbitgp.SignFlips(0, 1)) == {"kind": "SignFlips", "coordinates": [0, 1]}
 
@@ -144,6 +156,16 @@ def test_vectors_features_and_kernels_come_back(generator, tmp_path):
     loaded = orbitgp.load(str(tmp_path / "model"))
     assert_same(model, loaded)
     assert torch.equal(model.predict(x).variance, loaded.predict(x).variance)
+
+
+def test_colours_come_back(generator, tmp_path):
+    x = torch.rand(6, 3, 4, 4, generator=generator)
+    posterior = InducingPosterior(x.flatten(1), 2)
+    model, _ = model_with(orbitgp.Colour(-0.1, 0.2), generator, posterior=posterior)
+    orbitgp.save(model, tmp_path / "model")
+    loaded = orbitgp.load(tmp_path / "model")
+    assert_same(model, loaded)
+    assert loaded.orbit.describe() == model.orbit.describe()
 
 
 def louder(x, gain):

@@ -66,7 +66,10 @@ def new_run():
     generator = torch.Generator().manual_seed(0)
     model = classifier()
     model.scale_ = 1.0
-    orbit, examples = starting_orbit("affine"), Resident(model._inputs(images), codes)
+    orbit, examples = (
+        starting_orbit("affine", images.shape[1:]),
+        Resident(model._inputs(images), codes),
+    )
     task = Task(likelihood, max_ratio=300.0, in_memory=True)
     return model._learning(orbit, examples, task, generator, ALONE)[0]
 

@@ -8,7 +8,11 @@ import torch
 from orbitgp import (
     RBF,
     Affine,
+    Blur,
+    Colour,
+    Crop,
     CyclicShifts,
+    Drift,
     FunctionOrbit,
     Gaussian,
     GaussianNoise,
@@ -17,15 +21,25 @@ from orbitgp import (
     InputError,
     Intensity,
     InvariantGP,
+    Jitter,
     LocalDeformation,
+    Magnitude,
     Mirror,
     NaturalUpdate,
     Orbit,
     PermutationGroup,
+    PointMirror,
+    PointRotation,
     QuarterTurns,
+    RandomOrder,
     Rotation,
     SignFlips,
+    TimeAffine,
+    TimeWarp,
+    Translation,
     UniformRange,
+    Window,
+    block_permutations,
     compose,
     coordinate_swap,
 )
@@ -51,6 +65,20 @@ DISTRIBUTIONS = {
     "local-colour": (lambda w: LocalDeformation(w, num_frequencies=2), (3, 5, 6)),
     "local-tangent": (lambda w: LocalDeformation(w, num_frequencies=2, tangent=True), (5, 5)),
     "intensity": (lambda w: Intensity(-w, w), (4, 3)),
+    "crop": (Crop, (5, 6)),
+    "colour": (lambda w: Colour(-w, w), (3, 4, 5)),
+    "blur": (Blur, (5, 6)),
+    "time": (lambda w: TimeAffine(9, -w, w), (9,)),
+    "time-channels": (lambda w: TimeAffine(9, -w, w, outside="zero"), (2, 9)),
+    "time-cyclic": (lambda w: TimeAffine(9, -w, w, outside="cyclic"), (9,)),
+    "warp": (lambda w: TimeWarp(9, w), (2, 9)),
+    "window": (lambda w: Window(9, w), (9,)),
+    "magnitude": (lambda w: Magnitude(-w, w), (2, 9)),
+    "drift": (Drift, (2, 9)),
+    "rotation-z": (lambda w: PointRotation(w, axis="z"), (4, 3)),
+    "rotation-3d": (PointRotation, (4, 5)),
+    "translation": (lambda w: Translation(-w, w, mask=3), (4, 4)),
+    "jitter": (lambda w: Jitter(w, num_points=4, mask=3), (4, 4)),
     "function": (lambda w: FunctionOrbit(brighten, UniformRange([-w, -w], w)), (5, 5)),
     "composition": (
         lambda w: compose(Rotation(-w, w), GaussianNoise(w, event_shape=(5, 5))),
@@ -58,6 +86,9 @@ DISTRIBUTIONS = {
     ),
     "composition-finite": (lambda w: compose(Mirror(), Affine(-w, w)), (5, 5)),
 }
+
+UNLEARNED = {"any order": (RandomOrder(4), (4, 2)), "pairs": (RandomOrder(4, pairs=True), (4, 4))}
+"""Distributions without ranges."""
 
 FINITE = {
     "identity": (Identity(), (3,)),
@@ -71,13 +102,15 @@ FINITE = {
     "mirror-up": (Mirror(-2), (3, 4, 4)),
     "shifts": (CyclicShifts(6), (6,)),
     "shifts-by-two": (CyclicShifts(6, step=2, dim=0), (6, 2)),
+    "point-mirror": (PointMirror("y"), (4, 3)),
+    "blocks": (block_permutations((0, 1), (2, 3), num_coordinates=5), (5,)),
     "dihedral": (compose(QuarterTurns(), Mirror()), (4, 4)),
 }
 
 
 def test_no_orbit_goes_untested():
     tested = {type(make(0.1)) for make, _ in DISTRIBUTIONS.values()}
-    tested |= {type(orbit) for orbit, _ in FINITE.values()}
+    tested |= {type(orbit) for orbit, _ in (FINITE | UNLEARNED).values()}
     assert {cls for cls in concrete(Orbit) if cls.__module__.startswith("orbitgp.")} == tested
 
 
@@ -98,7 +131,7 @@ def finite(request):
 def every_orbit():
     for make, shape in DISTRIBUTIONS.values():
         yield make(0.3), shape
-    yield from FINITE.values()
+    yield from (FINITE | UNLEARNED).values()
 
 
 @pytest.mark.parametrize(("orbit", "shape"), list(every_orbit()))
@@ -172,9 +205,11 @@ def test_gradient_reaches_every_range(distribution, generator):
 
     parameters = [p for p in orbit.parameters() if p.requires_grad]
     assert parameters
+    frozen = {id(r.raw): ~r.learned for r in orbit.modules() if isinstance(r, UniformRange)}
     gradients = torch.autograd.grad(objective(), parameters)
     for parameter, gradient in zip(parameters, gradients, strict=True):
-        assert (gradient != 0).all()
+        still = frozen.get(id(parameter), torch.zeros_like(gradient, dtype=torch.bool))
+        assert (gradient.masked_fill(still, 1) != 0).all()
         for i in range(parameter.numel()):
             flat, step = parameter.data.view(-1), 1e-6
             value = flat[i].item()
@@ -346,7 +381,7 @@ def checked(function):
             ),
             "event_shape",
         ),
-        (lambda g: Affine([-0.1] * 5), "six parameters"),
+        (lambda g: Affine([-0.1] * 5), "6 parameters"),
         (lambda g: Rotation(-30, 30), "radians"),
         (lambda g: Mirror(-2).enumerate(torch.zeros(1, 3)), "no axis"),
         (lambda g: CyclicShifts(3, dim=4).enumerate(torch.zeros(1, 3)), "no axis"),

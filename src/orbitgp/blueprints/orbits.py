@@ -1,23 +1,44 @@
 """Orbits, and the priors of their ranges."""
 
+import math
+from typing import Any
+
 import torch
 from torch import distributions
 
 from orbitgp.blueprints.checks import GIVEN, Config, Tensors, integer, refuse
 from orbitgp.orbits.affine import Affine, Rotation
 from orbitgp.orbits.base import Identity, Orbit
+from orbitgp.orbits.blur import Blur
+from orbitgp.orbits.colour import Colour
 from orbitgp.orbits.compose import Composition, FiniteComposition, compose
+from orbitgp.orbits.crop import Crop
 from orbitgp.orbits.deformation import MAX_FREQUENCIES, LocalDeformation
+from orbitgp.orbits.drift import Drift
 from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
 from orbitgp.orbits.intensity import Intensity
+from orbitgp.orbits.magnitude import Magnitude
 from orbitgp.orbits.noise import GaussianNoise
+from orbitgp.orbits.points import AXES, Jitter, PointMirror, PointRotation, Translation
+from orbitgp.orbits.random_order import RandomOrder
+from orbitgp.orbits.ranged import RangedOrbit
 from orbitgp.orbits.ranges import UniformRange
+from orbitgp.orbits.resample import OUTSIDE
+from orbitgp.orbits.time_affine import TimeAffine
+from orbitgp.orbits.time_warp import TimeWarp
+from orbitgp.orbits.window import Window
 from orbitgp.sealed import within
 
 ORBITS = (
     *(Identity, QuarterTurns, Mirror, CyclicShifts, PermutationGroup, SignFlips, GaussianNoise),
-    *(Affine, Rotation, Intensity, LocalDeformation, Composition, FiniteComposition),
+    *(Affine, Rotation, Crop, LocalDeformation, Intensity, Colour, Blur),
+    *(TimeAffine, TimeWarp, Window, Magnitude, Drift),
+    *(PointRotation, PointMirror, Translation, Jitter, RandomOrder),
+    *(Composition, FiniteComposition),
 )
+MAX_NOISE = 4096
+"""Numbers of noise that a draw may take by what a file says."""
+
 MAX_PARTS = 8
 PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
 
@@ -49,14 +70,30 @@ def orbit_config(orbit: Orbit) -> Config:
     if isinstance(orbit, GaussianNoise):
         shape = list(orbit.event_shape)
         return {"kind": "GaussianNoise", "event_shape": shape, "learnable": orbit.learnable}
-    if isinstance(orbit, Affine | Rotation | Intensity | LocalDeformation):
-        prior = _prior_config(orbit.ranges.prior)
-        fields = {"kind": kind.__name__, "prior": prior}
-        if isinstance(orbit, LocalDeformation):
-            fields |= {"num_frequencies": orbit.num_frequencies, "tangent": orbit.tangent}
-            fields["learn_width"] = orbit.raw_width.requires_grad
-        return GIVEN if prior == GIVEN else fields
+    if isinstance(orbit, PointMirror):
+        return {"kind": "PointMirror", "axis": orbit.axis}
+    if isinstance(orbit, RandomOrder):
+        spread = None if math.isinf(orbit.spread) else orbit.spread
+        return {
+            "kind": "RandomOrder",
+            "length": orbit.length,
+            "spread": spread,
+            "pairs": orbit.pairs,
+        }
+    if isinstance(orbit, RangedOrbit | LocalDeformation):
+        return _ranged_config(orbit)
     return {"kind": kind.__name__}
+
+
+def _ranged_config(orbit: RangedOrbit | LocalDeformation) -> Config:
+    prior = _prior_config(orbit.ranges.prior)
+    fields = {"kind": type(orbit).__name__, "prior": prior}
+    if isinstance(orbit, LocalDeformation):
+        fields |= {"num_frequencies": orbit.num_frequencies, "tangent": orbit.tangent}
+        fields["learn_width"] = orbit.raw_width.requires_grad
+    else:
+        fields |= orbit.settings
+    return GIVEN if prior == GIVEN else fields
 
 
 def orbit_from(config: Config, tensors: Tensors) -> Orbit:
@@ -88,25 +125,59 @@ def orbit_from(config: Config, tensors: Tensors) -> Orbit:
             scale = torch.ones(raw.shape)
             learnable = config["learnable"] is True
             return GaussianNoise(scale, event_shape=shape, learnable=learnable).to(raw.dtype)
-        case "Affine" | "Rotation" | "Intensity" | "LocalDeformation":
-            orbit = _ranged_from(config, tensors)
-            limit = orbit.ranges.limit.tolist()
-            orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"), limit)
-            return orbit
-    refuse(f"an orbit of kind {config['kind']!r}")
+        case "PointMirror":
+            return PointMirror(_choice(config["axis"], AXES))
+        case "RandomOrder":
+            spread = math.inf if config["spread"] is None else float(config["spread"])
+            length = _count(config["length"])
+            return RandomOrder(length, spread=spread, pairs=config["pairs"] is True)
+    orbit = _ranged_from(config, tensors)
+    limit = orbit.ranges.limit.tolist()
+    orbit.ranges = _ranges_from(config["prior"], within(tensors, "ranges"), limit)
+    return orbit
 
 
-def _ranged_from(
-    config: Config, tensors: Tensors
-) -> Affine | Rotation | Intensity | LocalDeformation:
+def _ranged_from(config: Config, tensors: Tensors) -> RangedOrbit | LocalDeformation:
     """An orbit whose ranges are filled in later."""
     match config["kind"]:
         case "Affine":
             return Affine()
         case "Rotation":
             return Rotation()
+        case "Crop":
+            return Crop()
         case "Intensity":
             return Intensity()
+        case "Colour":
+            return Colour()
+        case "Blur":
+            return Blur()
+        case "Magnitude":
+            return Magnitude()
+        case "LocalDeformation":
+            return _deformation_from(config, tensors)
+        case "TimeAffine":
+            outside, rate = _choice(config["outside"], OUTSIDE), config["sampling_rate"]
+            rate = None if rate is None else float(rate)
+            return TimeAffine(_count(config["length"]), outside=outside, sampling_rate=rate)
+        case "TimeWarp":
+            frequencies = _count(config["num_frequencies"])
+            return TimeWarp(_count(config["length"]), num_frequencies=frequencies)
+        case "Window":
+            return Window(_count(config["length"]))
+        case "Drift":
+            return Drift(num_frequencies=_count(config["num_frequencies"]))
+        case "PointRotation":
+            axis = None if config["axis"] is None else _choice(config["axis"], AXES)
+            return PointRotation(axis=axis)
+        case "Translation":
+            return Translation(mask=_mask(config["mask"]))
+        case "Jitter":
+            return Jitter(num_points=_count(config["num_points"]), mask=_mask(config["mask"]))
+    refuse(f"an orbit of kind {config['kind']!r}")
+
+
+def _deformation_from(config: Config, tensors: Tensors) -> LocalDeformation:
     count = integer(config["num_frequencies"])
     if not 1 <= count <= MAX_FREQUENCIES:
         refuse(f"a deformation of {count} frequencies")
@@ -118,13 +189,32 @@ def _ranged_from(
     return orbit.to(tensors["raw_width"].dtype)
 
 
+def _count(value: object) -> int:
+    count = integer(value)
+    if not 1 <= count <= MAX_NOISE:
+        refuse(f"an orbit of {count} numbers")
+    return count
+
+
+def _mask(value: object) -> int | None:
+    return None if value is None else integer(value)
+
+
+def _choice(value: object, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        refuse(f"{value!r:.40}, where one of {', '.join(choices)} was expected")
+    return value
+
+
 def _ranges_from(prior: Config | None, tensors: Tensors, limit: list[float]) -> UniformRange:
     symmetric, size = tensors["raw"].shape[0] == 1, tensors["raw"].shape[1]
     if size != len(limit):
         refuse(f"{size} ranges where {len(limit)} are needed")
-    ranges = UniformRange(
-        [-1.0] * size, [1.0] * size, symmetric=symmetric, limit=limit, prior=_prior_from(prior)
-    ).to(tensors["raw"].dtype)
+    high = [min(1.0, end) for end in limit]  # until the numbers are filled in
+    low = [-end for end in high]
+    ranges = UniformRange(low, high, symmetric=symmetric, limit=limit, prior=_prior_from(prior)).to(
+        tensors["raw"].dtype
+    )
     return ranges.requires_grad_(bool(tensors["learned"].any()))
 
 

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from orbitgp.data.labelled import LabelledData
 
 ORBITS = (
-    *("none", "affine", "rotation", "local", "affine+local"),
+    *("none", "affine", "rotation", "local", "affine+local", "crop", "colour"),
     *("mirror", "quarter-turns", "dihedral"),
+    *("time-shift", "cyclic-shift", "time-warp", "window", "magnitude", "drift"),
+    *("rotation-3d", "translation-3d"),
 )
 
 SETTINGS = {

@@ -180,7 +180,8 @@ class InvariantGPEstimator(BaseEstimator):
     def starting_from(self, X: np.ndarray) -> tuple[Orbit, torch.device]:
         """The orbit and the device of a fit; an `InputError` if these inputs do not suit them."""
         self._check_parameters()
-        orbit, device = starting_orbit(self.orbit), chosen_device(self.device)
+        shape = X.shape[1:] if self.image_shape is None else self.image_shape
+        orbit, device = starting_orbit(self.orbit, shape), chosen_device(self.device)
         if self.image_shape is None:
             check_layout(X, orbit)
         return orbit, device

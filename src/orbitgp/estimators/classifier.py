@@ -47,9 +47,11 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     Parameters
     ----------
     orbit : str or Orbit, default="none"
-        The transformations to learn from: one of "none", "rotation", "affine", "local",
-        "affine+local", whose ranges are learned; "mirror", "quarter-turns", "dihedral", which are
-        fixed groups; or an orbit, such as `FunctionOrbit` for a transformation of your own.
+        The transformations to learn from: an orbit, such as `FunctionOrbit` for a transformation of
+        your own, or a name. Ranges are learned of "rotation", "affine", "local", "affine+local",
+        "crop" and "colour" of images, "time-shift", "cyclic-shift", "time-warp", "window",
+        "magnitude" and "drift" of series, "rotation-3d" and "translation-3d" of points in space;
+        "mirror", "quarter-turns" and "dihedral" of images are fixed groups.
     likelihood : str, default="auto"
         How labels depend on the latent functions: "gaussian" (least squares on one-hot targets),
         "softmax", "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian",

@@ -27,9 +27,11 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
     Parameters
     ----------
     orbit : str or Orbit, default="none"
-        The transformations to learn from: one of "none", "rotation", "affine", "local",
-        "affine+local", whose ranges are learned; "mirror", "quarter-turns", "dihedral", which are
-        fixed groups; or an orbit, such as `FunctionOrbit` for a transformation of your own.
+        The transformations to learn from: an orbit, such as `FunctionOrbit` for a transformation of
+        your own, or a name. Ranges are learned of "rotation", "affine", "local", "affine+local",
+        "crop" and "colour" of images, "time-shift", "cyclic-shift", "time-warp", "window",
+        "magnitude" and "drift" of series, "rotation-3d" and "translation-3d" of points in space;
+        "mirror", "quarter-turns" and "dihedral" of images are fixed groups.
     image_shape : tuple of int, optional
         (H, W) or (C, H, W), if images come as flat rows.
     feature_map : torch.nn.Module, optional

@@ -182,7 +182,7 @@ def certificate(
     own = np.asarray(model.predict(X) if y is None else y)
     scale = float(np.max(getattr(model, "target_scale_", 1.0)))
     limit = _usual(model.model_, classes is None) if deviation is None else deviation / scale
-    parts = model.orbit_ if orbit is None else starting_orbit(orbit)
+    parts = model.orbit_ if orbit is None else starting_orbit(orbit, x.shape[1:])
     generator = torch.Generator().manual_seed(random_state)
     dangers = []
     for part in alone(parts):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.estimators.inputs import scale_of
-from orbitgp.evidence.ranges import leaves
+from orbitgp.evidence.ranges import composed, leaves
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.model import InvariantGP
@@ -185,7 +185,9 @@ def _shapes(sampled: Callable[[], Tensor], x: Tensor, count: int) -> Finding:
 @torch.no_grad()
 def _identity(orbit: Orbit, x: Tensor) -> Finding:
     """Ranges of width 0 change nothing, and a group has an element that changes nothing."""
-    still = copy.deepcopy(orbit)
+    # what has no ranges, such as noise, cannot be switched off: it is left out
+    kept = [part for part in leaves(orbit) if isinstance(part, FiniteOrbit) or _has_ranges(part)]
+    still = copy.deepcopy(composed(kept or [orbit]))
     for part in still.modules():
         if isinstance(part, UniformRange):
             part.frozen.zero_()
@@ -193,7 +195,7 @@ def _identity(orbit: Orbit, x: Tensor) -> Finding:
     generator = torch.Generator().manual_seed(0)
     if isinstance(still, FiniteOrbit):
         points = still.enumerate(x).points
-    elif any(isinstance(part, UniformRange) for part in orbit.modules()):
+    elif _has_ranges(orbit):
         points = still.sample(x, 64, generator=generator).points
     else:
         return Finding("identity", True, "there is no range whose width could be 0")
@@ -208,6 +210,10 @@ def _identity(orbit: Orbit, x: Tensor) -> Finding:
         "function the identity where its parameters are 0, as x * torch.exp(gain) is and x * gain "
         "is not".replace("%", " %"),
     )
+
+
+def _has_ranges(orbit: Orbit) -> bool:
+    return any(isinstance(part, UniformRange) for part in orbit.modules())
 
 
 def _gradients(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:

@@ -20,8 +20,9 @@ from orbitgp.evidence.ablation import Ablation
 from orbitgp.evidence.compare import prepared
 from orbitgp.evidence.discovery import Discovery
 from orbitgp.evidence.fitted import FittedEvidence
+from orbitgp.evidence.kinds import kind_of
 from orbitgp.evidence.selection import Eliminations, Step, Trials, backward, forward
-from orbitgp.evidence.transformations import Transformation, kind_of, orbit_of
+from orbitgp.evidence.transformations import Transformation, orbit_of
 from orbitgp.fit.settings import TrainingSettings
 
 CLAIMED = 5.0
@@ -45,6 +46,7 @@ def discover(
     y: Any,
     *,
     estimator: Any = None,
+    kind: str | None = None,
     transformations: Sequence[Transformation] | None = None,
     run: str | Path | None = None,
     random_state: int = 0,
@@ -53,17 +55,23 @@ def discover(
     """Find the transformations that leave labels unchanged, without a list of candidates.
 
     For images: mirrors, quarter turns, rotation, scale, shear, shift, local deformation, contrast,
-    brightness and noise. For rows of numbers: swaps and signs of columns, and cyclic shifts.
+    brightness and noise, of colour images saturation and hue, too. For series: shift in time,
+    cyclic shift, stretch, warp, scale, offset, drift and noise. For points in space: rotation,
+    mirrors, translation, jitter and order. For rows of numbers: swaps and signs of columns, and
+    cyclic shifts.
 
     Parameters
     ----------
     X : array-like of shape (n, H, W), (n, C, H, W) or (n, n_features)
-        Inputs.
+        Inputs; series are (n, T) or (n, channels, T), points (n, points, columns).
     y : array-like of shape (n,) or (n, n_outputs)
         Labels, or numbers.
     estimator : InvariantGPClassifier or InvariantGPRegressor, optional
         Has all parameters but the orbit, such as `feature_map`. Without it, a regressor for floats
         and a classifier for all else, with their defaults.
+    kind : {"images", "series", "points", "vectors"}, optional
+        What inputs are, if shapes do not tell: without it rows of numbers are vectors, and all
+        others images.
     transformations : sequence of Transformation, optional
         What to choose from, if not what suits the kind of data.
     run : str or pathlib.Path, optional
@@ -122,7 +130,7 @@ def discover(
     generator = torch.Generator().manual_seed(random_state)
     asked = FittedEvidence(plain, X, y, generator=generator)
     if transformations is None:
-        transformations = kind_of(asked.sampling.problem.examples.x.shape[1:])
+        transformations = kind_of(asked.sampling.problem.examples.x.shape[1:], kind)
     trials = Trials(asked)
     chosen, path = forward(trials, transformations, lambda step: told(str(step)))
     if chosen:

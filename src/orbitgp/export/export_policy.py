@@ -13,6 +13,8 @@ REASONS = {
     "sign flips": "it changes signs of columns of rows of numbers, not images",
 }
 
+ONLY_NUMBERS = "there is no code for it but its numbers, which 'json' has"
+
 
 def export_policy(orbit: Orbit, library: str, *, leave_out: bool = False) -> Policy:
     """Export p(x_a | x) as a transform for the training loop of another library.
@@ -81,7 +83,7 @@ def export_policy(orbit: Orbit, library: str, *, leave_out: bool = False) -> Pol
 def reason_against(step: Step, library: str) -> str:
     """Why the library cannot express a step; empty if it can."""
     if step.kind == OWN or (step.kind not in NAMES and library != "json"):
-        return REASONS[step.kind]
+        return REASONS.get(step.kind, ONLY_NUMBERS)
     if library == "json":
         return ""
     axis = dict(step.settings).get("axis", "horizontal")

@@ -1,6 +1,9 @@
 """The steps that an orbit consists of, with the numbers that it has now."""
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from orbitgp.export.step import Parameter, Step
 from orbitgp.orbits.affine import Affine, Rotation
@@ -10,6 +13,9 @@ from orbitgp.orbits.deformation import LocalDeformation
 from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
 from orbitgp.orbits.intensity import Intensity
 from orbitgp.orbits.noise import GaussianNoise
+from orbitgp.orbits.points import PointMirror
+from orbitgp.orbits.random_order import RandomOrder
+from orbitgp.orbits.ranged import RangedOrbit
 
 OWN = "your own orbit"
 """The kind of a step whose code is not ours."""
@@ -33,6 +39,8 @@ def steps_of(orbit: Orbit) -> list[Step]:
         return [_deformation(orbit)]
     if isinstance(orbit, GaussianNoise) and kind is GaussianNoise:
         return [_noise(orbit)]
+    if isinstance(orbit, RangedOrbit) and kind.__module__.startswith("orbitgp.orbits."):
+        return [Step(_name_of(orbit), _quantities(orbit), _settings(orbit.settings))]
     return [_group(orbit)]
 
 
@@ -55,10 +63,41 @@ def _group(orbit: Orbit) -> Step:
     if isinstance(orbit, SignFlips) and kind is SignFlips:
         element = Parameter("element", "", "choice", tuple(range(int(orbit.size))))
         return Step("sign flips", (element,), (("coordinates", tuple(orbit.coordinates)),))
+    if isinstance(orbit, PointMirror) and kind is PointMirror:
+        mirrored = Parameter("mirrored", "", "choice", (0, 1))
+        return Step(_name_of(orbit), (mirrored,), (("along", orbit.axis),))
+    if isinstance(orbit, RandomOrder) and kind is RandomOrder:
+        any_order = math.isinf(orbit.spread)
+        spread = () if any_order else (Parameter("norm", "", "normal", _plain([orbit.spread])),)
+        settings = {"length": orbit.length, "pairs": orbit.pairs}
+        return Step(_name_of(orbit), spread, _settings(settings))
     return Step(OWN)
 
 
-def _ranged(orbit: Affine | Rotation | Intensity) -> tuple[Parameter, ...]:
+def _name_of(orbit: Orbit) -> str:
+    """PointMirror is a "point mirror"."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", type(orbit).__name__).lower()
+
+
+def _settings(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, value) for name, value in settings.items() if value is not None)
+
+
+def _quantities(orbit: RangedOrbit) -> tuple[Parameter, ...]:
+    """The ranges that are used, each with its distribution."""
+    plain = _ranged(orbit)
+    normal = {quantity.name for quantity in orbit.quantities if quantity.normal}
+    return tuple(
+        Parameter(p.name, p.unit, "normal", _deviation(p)) if p.name in normal else p for p in plain
+    )
+
+
+def _deviation(parameter: Parameter) -> tuple[float, ...]:
+    """One number of a symmetric pair; of a factor, its logarithm is normal."""
+    return parameter.numbers[1:]
+
+
+def _ranged(orbit: RangedOrbit) -> tuple[Parameter, ...]:
     """The ranges that are used; factors are uniform in their logarithm."""
     found = zip(orbit.learned_ranges().items(), orbit.ranges.used.tolist(), strict=True)
     return tuple(

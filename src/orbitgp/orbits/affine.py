@@ -1,7 +1,6 @@
 """Rotations and affine transformations of images, with learnable ranges (vdW 2018, section 5)."""
 
 import math
-from collections.abc import Sequence
 
 from jaxtyping import Float
 from torch import Tensor
@@ -9,24 +8,26 @@ from torch.distributions import Distribution
 from torch.nn.functional import pad
 
 from orbitgp.errors import InputError
-from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.ranges import Ends, Flags, UniformRange, known
+from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranges import Ends, Flags
 from orbitgp.orbits.warp import affine_matrix, warp
 
-UNITS = {
-    "rotation": " (°)",
-    "x-scale": " (×)",
-    "y-scale": " (×)",
-    "x-shift": " (% of width)",
-    "y-shift": " (% of height)",
-}
+FACTOR_OF_4 = math.log(4)
 
-LIMITS = (math.pi, math.log(4), math.log(4), 2.0, 1.0, 1.0)
-"""A full turn, four times larger or smaller, and a shift by half of the image: where its content
-has left the frame, nothing is left to be invariant."""
+TURN = Quantity("rotation", "°", 180 / math.pi, math.pi, 0, "rotation by any angle")
+QUANTITIES = (
+    TURN,
+    Quantity("x-scale", "×", limit=FACTOR_OF_4),
+    Quantity("y-scale", "×", limit=FACTOR_OF_4),
+    Quantity("shear", limit=2.0),
+    Quantity("x-shift", "% of width", 50.0, 1.0, 1),
+    Quantity("y-shift", "% of height", 50.0, 1.0, 1),
+)
+"""At most a full turn, four times larger or smaller, and a shift by half of the image: where its
+content has left the frame, nothing is left to be invariant."""
 
 
-class Affine(Orbit):
+class Affine(RangedOrbit):
     """Images rotated, scaled, sheared and shifted by random amounts with learnable ranges.
 
     Each of the six parameters is drawn uniformly, φ ~ Unif(φ_min, φ_max), in this order: rotation
@@ -60,9 +61,8 @@ class Affine(Orbit):
     ['rotation −6° … +6°', 'x-scale ×0.90 … ×1.11']
     """
 
-    noise_size = 6
     needs_images = True
-    names = ("rotation", "x-scale", "y-scale", "shear", "x-shift", "y-shift")
+    names = tuple(quantity.name for quantity in QUANTITIES)
 
     def __init__(
         self,
@@ -74,40 +74,17 @@ class Affine(Orbit):
         symmetric: bool | None = None,
         prior: Distribution | None = None,
     ) -> None:
-        super().__init__()
-        self.ranges = UniformRange(
-            _six(low),
-            _six(high),
-            learn_low=learn_low,
-            learn_high=learn_high,
-            symmetric=symmetric,
-            limit=LIMITS,
-            prior=prior,
-        )
+        flags = {"learn_low": learn_low, "learn_high": learn_high, "symmetric": symmetric}
+        super().__init__(QUANTITIES, low, high, prior=prior, **flags)
 
     def transform(
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S 6"]
     ) -> Float[Tensor, "N S *event"]:
         """Warped images."""
-        return warp(x, affine_matrix(self.ranges.rsample(noise)))
-
-    def describe(self) -> str:
-        """In words; without what is frozen at 0."""
-        ends = zip(self.ranges.low.tolist(), self.ranges.high.tolist(), strict=True)
-        found = zip(self.names, ends, self.ranges.used, self.ranges.identified, strict=True)
-        words = [
-            _range_words(name, *ends) + known(bool(told))
-            for name, ends, used, told in found
-            if used
-        ]
-        return ", ".join(words) or "no invariance"
-
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
-        """In degrees, factors and percentages."""
-        return _in_units(self.names, self.ranges)
+        return warp(x, affine_matrix(self.parameters_from(noise)))
 
 
-class Rotation(Orbit):
+class Rotation(RangedOrbit):
     """Images rotated about their centre by an angle uniform in [low, high].
 
     Parameters
@@ -147,21 +124,13 @@ class Rotation(Orbit):
         symmetric: bool | None = None,
         prior: Distribution | None = None,
     ) -> None:
-        super().__init__()
         if max(abs(low), abs(high)) > math.pi + 1e-6:
             raise InputError(
                 f"angles are in radians and at most π; got {low:g} … {high:g}: for degrees, use "
                 "math.radians"
             )
-        self.ranges = UniformRange(
-            low,
-            high,
-            learn_low=learn_low,
-            learn_high=learn_high,
-            symmetric=symmetric,
-            limit=math.pi,
-            prior=prior,
-        )
+        flags = {"learn_low": learn_low, "learn_high": learn_high, "symmetric": symmetric}
+        super().__init__([TURN], low, high, prior=prior, **flags)
 
     @staticmethod
     def full() -> "Rotation":
@@ -172,59 +141,4 @@ class Rotation(Orbit):
         self, x: Float[Tensor, "N *event"], noise: Float[Tensor, "N S 1"]
     ) -> Float[Tensor, "N S *event"]:
         """Turned images."""
-        return warp(x, affine_matrix(pad(self.ranges.rsample(noise), (0, 5))))
-
-    def describe(self) -> str:
-        """In words."""
-        ends = self.ranges.low.item(), self.ranges.high.item()
-        return _range_words("rotation", *ends) + known(bool(self.ranges.identified))
-
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
-        """In degrees."""
-        return _in_units(("rotation",), self.ranges)
-
-
-def _six(ends: Ends) -> Sequence[float]:
-    six = list(ends) if isinstance(ends, Sequence) else [ends] * 6
-    if len(six) != 6:
-        raise InputError(
-            f"an affine range has six parameters, {', '.join(Affine.names)}; got {len(six)} values"
-        )
-    return six
-
-
-def _in_unit(name: str, value: float) -> float:
-    """One end of a range in the unit that people use for it."""
-    if name == "rotation":
-        return math.degrees(value)
-    if name.endswith("scale"):
-        return math.exp(value)
-    return 50 * value if name.endswith("shift") else value
-
-
-def _in_units(names: Sequence[str], ranges: UniformRange) -> dict[str, tuple[float, float]]:
-    rows = zip(names, ranges.low.tolist(), ranges.high.tolist(), strict=True)
-    return {
-        name + UNITS.get(name, ""): (_in_unit(name, a), _in_unit(name, b)) for name, a, b in rows
-    }
-
-
-def _range_words(name: str, low: float, high: float) -> str:
-    """Both ends of a range with their unit."""
-    if name == "rotation" and high - low >= 2 * math.pi * (1 - 1e-6):
-        return "rotation by any angle"
-    return f"{name} {_words(name, low)} … {_words(name, high)}"
-
-
-def _words(name: str, value: float) -> str:
-    """One end of a range with its unit."""
-    number = _in_unit(name, value)
-    if name == "rotation":
-        text = f"{number:+.0f}°"
-    elif name.endswith("scale"):
-        text = f"×{number:.2f}"
-    elif name.endswith("shift"):
-        text = f"{number:+.1f}%"
-    else:
-        text = f"{number:+.2f}"
-    return text.replace("-", "−")
+        return warp(x, affine_matrix(pad(self.parameters_from(noise), (0, 5))))

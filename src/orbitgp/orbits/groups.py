@@ -136,9 +136,51 @@ def coordinate_swap(first: int, second: int, num_coordinates: int) -> Permutatio
             f"a swap needs two different coordinates among 0 … {num_coordinates - 1}; "
             f"got {first} and {second}"
         )
+    return PermutationGroup(_swapped(num_coordinates, first, second))
+
+
+def _swapped(num_coordinates: int, first: int, second: int) -> list[int]:
     order = list(range(num_coordinates))
     order[first], order[second] = order[second], order[first]
-    return PermutationGroup(order)
+    return order
+
+
+def block_permutations(*blocks: Sequence[int], num_coordinates: int) -> PermutationGroup:
+    """Make the group of all orders within each of some blocks of coordinates of [N, D].
+
+    Parameters
+    ----------
+    *blocks : sequence of int
+        Coordinates, counted from 0, that may change places with each other.
+    num_coordinates : int
+        D.
+
+    Returns
+    -------
+    PermutationGroup
+        Of ∏ (length of a block)! elements.
+
+    Raises
+    ------
+    InputError
+        If a coordinate is in two blocks, or not among 0 … D − 1.
+
+    Examples
+    --------
+    >>> from orbitgp import block_permutations
+    >>> block_permutations((0, 1, 2), (3, 4), num_coordinates=5).size
+    12
+    """
+    flat = [place for block in blocks for place in block]
+    if len(set(flat)) != len(flat) or not set(flat) <= set(range(num_coordinates)):
+        raise InputError(
+            f"blocks must be of different coordinates among 0 … {num_coordinates - 1}; got "
+            f"{[list(block) for block in blocks]}"
+        )
+    swaps = [pair for block in blocks for pair in itertools.pairwise(block)]
+    if not swaps:
+        raise InputError("block permutations need a block of two or more coordinates")
+    return PermutationGroup(*(_swapped(num_coordinates, *pair) for pair in swaps))
 
 
 def generate_group(generators: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

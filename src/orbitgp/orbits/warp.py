@@ -4,6 +4,8 @@ Coordinates are (x, y) from the centre of the image, in half-widths and half-hei
 right and y down, as `grid_sample` has them.
 """
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -32,9 +34,11 @@ def affine_matrix(parameters: Float[Tensor, "*B 6"]) -> Float[Tensor, "*B 2 3"]:
 
 
 def warp(
-    images: Float[Tensor, "N *event"], matrices: Float[Tensor, "N S 2 3"]
+    images: Float[Tensor, "N *event"],
+    matrices: Float[Tensor, "N S 2 3"],
+    outside: Literal["zeros", "border"] = "zeros",
 ) -> Float[Tensor, "N S *event"]:
-    """Images [N, H, W] or [N, C, H, W] read at S moved pixel grids, bilinearly, 0 outside."""
+    """Images [N, H, W] or [N, C, H, W] read at S moved pixel grids, bilinearly."""
     if images.ndim not in (3, 4):
         raise InputError(
             f"affine warps act on images [N, H, W] or [N, C, H, W]; got {list(images.shape)}"
@@ -45,7 +49,7 @@ def warp(
     # the samples of an image lie under one another in one tall grid: the image is never copied
     tall = grid.reshape(num_inputs, num_samples * height, width, 2)
     stacked = images.reshape(num_inputs, -1, height, width)
-    warped = grid_sample(stacked, tall, mode="bilinear", padding_mode="zeros", align_corners=False)
+    warped = grid_sample(stacked, tall, mode="bilinear", padding_mode=outside, align_corners=False)
     samples = warped.unflatten(2, (num_samples, height)).transpose(1, 2)
     return samples.reshape(num_inputs, num_samples, *images.shape[1:])
 
