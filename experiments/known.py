@@ -103,10 +103,10 @@ def run(family: str, seed: int) -> dict[str, Any]:
     start = time.perf_counter()
     x, y = (part.numpy() for part in drawn(family, seed))
     truth = FAMILIES[family][1]
-    here = joblib.Parallel(1)
-    compared = compare(candidates(family), x, y, estimator=InvariantGPRegressor(), executor=here)
+    here, plain = joblib.Parallel(1), InvariantGPRegressor(feature_map=None)
+    compared = compare(candidates(family), x, y, estimator=plain, executor=here)
     best = compared.best.name if compared.difference("")[0] < -CLAIMED else ""
-    found = discover(x, y)
+    found = discover(x, y, estimator=plain)
     return {
         "family": family,
         "picked": found.names,

@@ -52,7 +52,8 @@ def learned(
     """What the library makes of so many digits."""
     x, y, x_test, y_test = digits(num_data, math.radians(angle), seed)
     start = time.monotonic()
-    model = InvariantGPClassifier(orbit, random_state=seed, **options).fit(x, y)
+    pixels: dict[str, Any] = {"feature_map": None, "random_state": seed, **options}
+    model = InvariantGPClassifier(orbit, **pixels).fit(x, y)
     ranges = model.orbit_.learned_ranges()
     return {
         "orbit": orbit,

@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     data, start = load_named("usps"), time.monotonic()
-    model = InvariantGPClassifier(arguments.orbit, random_state=arguments.seed, verbose=True)
+    model = InvariantGPClassifier(
+        arguments.orbit, feature_map=None, random_state=arguments.seed, verbose=True
+    )
     model.fit(data.x, data.y)
     seconds = time.monotonic() - start
     probabilities = model.predict_proba(data.x_test)

@@ -3,6 +3,7 @@
 import math
 
 import jaxtyping
+import numpy as np
 import pytest
 import torch
 
@@ -21,6 +22,11 @@ def assert_close(actual, expected, *, tolerance=None):
     if tolerance is None:
         tolerance = TOLERANCE[actual.dtype]
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def assert_same_to_rounding(actual, expected):
+    """Predictions of two copies of a model: products may depend on where in memory a copy is."""
+    np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-13)
 
 
 def assert_mean(draws, expected, name):

@@ -24,6 +24,7 @@ from orbitgp import (
     LocalDeformation,
     Mirror,
     OrientedEnergy,
+    PatchFeatures,
     SignFlips,
     TrainingSettings,
     ablate,
@@ -34,6 +35,9 @@ from orbitgp import (
 )
 from orbitgp.data.stream import ArrayStream
 from orbitgp.devices import chosen_device, rates_of
+from orbitgp.fit.feature_choice import compare_features, feature_makers
+from orbitgp.inference.passes import Resident
+from orbitgp.likelihoods.gaussian import OneHotGaussian
 from tests.files.crash import bars
 from tests.pretend_device import DEVICE, Pretend
 
@@ -120,6 +124,23 @@ def test_oriented_features():
     with Pretend():
         there = copy.deepcopy(features).to(DEVICE)(x.to(DEVICE))
         torch.testing.assert_close(there.cpu(), expected)
+
+
+def test_patches_and_the_choice_of_features():
+    x, labels = (
+        torch.rand(40, 12, 12, generator=torch.Generator().manual_seed(0)),
+        torch.arange(40) % 2,
+    )
+    features = PatchFeatures.of(x, num_filters=8, generator=torch.Generator().manual_seed(0))
+    asked = OneHotGaussian(2), None, 1e6
+    makers = feature_makers("auto", x)
+    expected = features(x), compare_features(makers, Resident(x, labels), *asked)
+    with Pretend():
+        there = copy.deepcopy(features).to(DEVICE)(x.to(DEVICE))
+        torch.testing.assert_close(there.cpu(), expected[0])
+        away = Resident(x.to(DEVICE), labels.to(DEVICE))
+        found = compare_features(feature_makers("auto", away.x), away, *asked)
+    assert found == pytest.approx(expected[1], rel=1e-6)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from orbitgp import InputError, OrientedEnergy, features
-from orbitgp.features import Projection, Standardize
+from orbitgp.features import Projection, Standardize, gaussian_windows
 from tests.conftest import assert_close
 
 
@@ -67,7 +67,7 @@ def test_pooling_by_one_matrix_is_pooling_by_two(generator, monkeypatch):
 
 
 def test_windows_are_averages_that_overlap():
-    windows = OrientedEnergy(overlap=0.5)._windows(28, 7)
+    windows = gaussian_windows(28, 7, overlap=0.5)
     assert_close(windows.sum(0), torch.ones(7).double(), tolerance=1e-5)
     assert windows[:, 3].argmax() in (13, 14)
     assert windows[12, 2] > 0.01

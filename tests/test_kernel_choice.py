@@ -70,7 +70,7 @@ def test_a_kernel_that_no_file_describes_is_passed_again(tmp_path):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        ("matern", "kernel must be a GPyTorch kernel, or None for an RBF; got 'matern'"),
+        ("matern", "kernel must be a GPyTorch kernel, or one of rbf, .*; got 'matern'"),
         (MaternKernel(ard_num_dims=3), "3 lengthscales, but inputs have 2 features"),
     ],
 )

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from orbitgp.orbits.time_affine import TimeAffine
     from orbitgp.orbits.time_warp import TimeWarp
     from orbitgp.orbits.window import Window
+    from orbitgp.patches import PatchFeatures
     from orbitgp.posterior.closed_form import solve
     from orbitgp.posterior.inducing import InducingPosterior
     from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
@@ -119,6 +120,7 @@ __all__ = [
     "OrbitGPError",
     "OrbitSample",
     "OrientedEnergy",
+    "PatchFeatures",
     "PermutationGroup",
     "PointMirror",
     "PointRotation",
@@ -190,6 +192,7 @@ _HOMES = {
     "export.export_predictor": ("export_predictor",),
     "export.policy": ("Policy",),
     "features": ("OrientedEnergy",),
+    "patches": ("PatchFeatures",),
     "files": ("load", "save"),
     "kernels": ("RBF", "InvariantKernel"),
     "likelihoods.base": ("Likelihood",),

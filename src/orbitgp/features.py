@@ -79,12 +79,19 @@ class Projection(nn.Module):
         """
         centre = features.mean(0)
         centred = (features - centre).double()
-        variances, axes = torch.linalg.eigh(centred.mT @ centred / len(features))
+        size, num_features = features.shape
+        # X Xᵀ has the same eigenvalues as Xᵀ X, and where it is smaller takes less time
+        wide = num_features > size
+        gram = centred @ centred.mT if wide else centred.mT @ centred
+        variances, axes = torch.linalg.eigh(gram)
         kept = variances.cumsum(0) > left_out * variances.sum()
         count = min(int(kept.sum()), most)
-        if not 0 < count < len(axes):
+        if not 0 < count < num_features:
             return None
-        return Projection(centre, axes[:, len(axes) - count :].to(features))
+        axes = axes[:, len(axes) - count :]
+        if wide:
+            axes = normalize(centred.mT @ axes, dim=0)
+        return Projection(centre, axes.to(features))
 
     def forward(self, features: Float[Tensor, "*B D"]) -> Float[Tensor, "*B K"]:
         """Coordinates on the axes."""
@@ -173,7 +180,9 @@ class OrientedEnergy(nn.Module):
         images = x.reshape(-1, 1, *x.shape[-2:])
         shape, windows = images.shape[-2:], []
         for size in self.cells:
-            windows.append([self._windows(length, size).to(images) for length in shape])
+            windows.append(
+                [gaussian_windows(length, size, self.overlap).to(images) for length in shape]
+            )
             shape = (size, size)
         maps = [self._layers(block, windows) for block in rows_of(images, BLOCK)]
         return normalize(torch.cat(maps).reshape(x.shape[0], -1), dim=1)
@@ -194,13 +203,14 @@ class OrientedEnergy(nn.Module):
         pooled = _pooled(found, rows, columns).reshape(shape) + EPSILON
         return pooled.sqrt() * (pooled.sum(1, keepdim=True) + self.contrast).rsqrt()
 
-    def _windows(self, length: int, size: int) -> Float[Tensor, "L K"]:
-        """Gaussian weights of pixels in each cell; a column sums to 1 but for what is cut off."""
-        places = (torch.arange(length, dtype=torch.float64) + 0.5) * (size / length)
-        centres = torch.arange(size, dtype=torch.float64) + 0.5
-        weights = torch.exp(-0.5 * ((places[:, None] - centres) / self.overlap).square())
-        weights = weights / weights.sum(0)
-        return torch.where(weights < NEGLIGIBLE, 0, weights)
+
+def gaussian_windows(length: int, size: int, overlap: float) -> Float[Tensor, "L K"]:
+    """Gaussian weights of pixels in each cell; a column sums to 1 but for what is cut off."""
+    places = (torch.arange(length, dtype=torch.float64) + 0.5) * (size / length)
+    centres = torch.arange(size, dtype=torch.float64) + 0.5
+    weights = torch.exp(-0.5 * ((places[:, None] - centres) / overlap).square())
+    weights = weights / weights.sum(0)
+    return torch.where(weights < NEGLIGIBLE, 0, weights)
 
 
 def _pooled(

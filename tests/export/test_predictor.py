@@ -18,6 +18,7 @@ from orbitgp import (
     InvariantGPRegressor,
     Mirror,
     OrientedEnergy,
+    PatchFeatures,
     SignFlips,
     compose,
     export_predictor,
@@ -30,6 +31,12 @@ pytestmark = pytest.mark.usefixtures("untyped")
 IMAGES, LABELS = (part[:150] for part in load_digits(return_X_y=True))
 IMAGES = IMAGES.reshape(-1, 8, 8).astype(np.float32)
 TRAIN, TEST = 100, 40
+PATCHES = PatchFeatures.of(
+    torch.from_numpy(IMAGES / 16),
+    num_filters=8,
+    size=3,
+    generator=torch.Generator().manual_seed(0),
+)
 
 RUN = """
 import json, sys
@@ -79,6 +86,7 @@ CLASSIFIERS = {
         "onnx",
     ),
     "a bound": ({"orbit": "rotation", "num_inducing": 30}, "pt2"),
+    "patches": ({"orbit": "mirror", "feature_map": PATCHES}, "onnx"),
     "a group": ({"orbit": "dihedral", "kernel": MaternKernel(nu=1.5)}, "pt2"),
     "softmax": (
         {

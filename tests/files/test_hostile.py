@@ -71,7 +71,7 @@ def new_run():
         Resident(model._inputs(images), codes),
     )
     task = Task(likelihood, max_ratio=300.0, in_memory=True)
-    return model._learning(orbit, examples, task, generator, ALONE)[0]
+    return model._learning(orbit, examples, task, generator, ALONE, orbitgp.Callback())[0]
 
 
 def load_model(path):

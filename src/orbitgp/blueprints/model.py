@@ -23,6 +23,7 @@ from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.features import OrientedEnergy, Projection
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import Orbit
+from orbitgp.patches import PatchFeatures
 from orbitgp.posterior.exact import ExactPosterior
 from orbitgp.posterior.inducing import InducingPosterior
 from orbitgp.posterior.mean_basis import MeanBasis
@@ -68,6 +69,8 @@ def model_from(config: Config, tensors: Tensors, given: Mapping[str, nn.Module])
         if size != model.projection.basis.shape[1]:
             refuse(f"inducing points of {size} features behind another number of axes")
         size = len(model.projection.centre)
+    if isinstance(energy, PatchFeatures) and size != energy.num_features:
+        refuse(f"inducing points of {size} features behind {energy.num_features}")
     if isinstance(energy, OrientedEnergy) and size % energy.num_features:
         refuse(f"inducing points of {size} features behind {energy.num_features}")
     _take_dtypes(model, tensors)

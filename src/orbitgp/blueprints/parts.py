@@ -5,11 +5,13 @@ import math
 from torch import nn
 
 from orbitgp.blueprints.checks import GIVEN, Config, Tensors, integer, refuse
+from orbitgp.errors import InputError
 from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
 from orbitgp.kernels import RBF, Kernel, MaternKernel, RBFKernel, ScaleKernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
 from orbitgp.likelihoods.softmax import Softmax
+from orbitgp.patches import PatchFeatures
 from orbitgp.sealed import within
 
 MAX_CLASSES = 10_000
@@ -27,6 +29,14 @@ def feature_map_config(feature_map: nn.Module) -> Config:
             "sharpness": feature_map.sharpness,
             "overlap": feature_map.overlap,
             "contrast": feature_map.contrast,
+        }
+    if type(feature_map) is PatchFeatures:
+        return {
+            "kind": "PatchFeatures",
+            "contrast": feature_map.contrast,
+            "cells": feature_map.cells,
+            "threshold": feature_map.threshold,
+            "stride": feature_map.stride,
         }
     return {"kind": "Standardize"} if type(feature_map) is Standardize else GIVEN
 
@@ -47,6 +57,13 @@ def feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
             if not all(0 < constant < math.inf for constant in constants):
                 refuse(f"oriented energy with overlap and contrast {constants}")
             return OrientedEnergy(count, cells, sharpness, *constants)
+        case "PatchFeatures":
+            contrast, threshold = float(config["contrast"]), float(config["threshold"])
+            cells, stride = integer(config["cells"]), integer(config["stride"])
+            try:
+                return PatchFeatures(tensors["filters"], contrast, cells, threshold, stride)
+            except InputError as error:
+                refuse(str(error))
     refuse(f"a feature map of kind {config['kind']!r}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import DEVICE, Argument, Command
 from orbitgp.cli.exit_codes import DONE
-from orbitgp.cli.fit import ORBITS, TASK, check_features
+from orbitgp.cli.fit import FEATURES, ORBITS, TASK, check_features, feature_map_of
 from orbitgp.cli.options import pair
 from orbitgp.cli.output import Output
 from orbitgp.cli.reading import DATA, read_labelled
@@ -24,9 +24,9 @@ ARGUMENTS = (
     Argument(
         "--features",
         "what the kernel compares; each of them with each orbit",
-        choices=("pixels", "oriented"),
+        choices=FEATURES,
         nargs="+",
-        default=["pixels"],
+        default=["auto"],
     ),
     TASK,
     Argument("--budget_seconds", "for each candidate, roughly", float, 300.0),
@@ -87,13 +87,11 @@ def estimator_for(task: str, **parameters: Any) -> Any:
 
 def candidates_of(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Each orbit with each kind of features, by name."""
-    from orbitgp.features import OrientedEnergy
-
     several = len(options["features"]) > 1
     return {
         f"{orbit}, {features}" if several else orbit: {
             "orbit": orbit,
-            "feature_map": OrientedEnergy() if features == "oriented" else None,
+            "feature_map": feature_map_of(features),
         }
         for features in options["features"]
         for orbit in options["orbits"]

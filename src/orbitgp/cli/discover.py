@@ -7,7 +7,7 @@ from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import DEVICE, Argument, Command
 from orbitgp.cli.compare import estimator_for
 from orbitgp.cli.exit_codes import DONE
-from orbitgp.cli.fit import TASK, check_features
+from orbitgp.cli.fit import FEATURES, TASK, check_features, feature_map_of
 from orbitgp.cli.options import pair
 from orbitgp.cli.output import Output
 from orbitgp.cli.reading import DATA, read_labelled
@@ -18,9 +18,9 @@ ARGUMENTS = (
     Argument("--out", "folder for the runs of models", required=True, path=True),
     Argument(
         "--features",
-        "what the kernel compares: values as they are, or edges of images",
-        choices=("pixels", "oriented"),
-        default="pixels",
+        "what the kernel compares; auto takes what has the most evidence without an orbit",
+        choices=FEATURES,
+        default="auto",
     ),
     Argument(
         "--kind",
@@ -39,7 +39,6 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     """`orbitgp discover`."""
     from orbitgp.cli.task import decide
     from orbitgp.evidence.discover import discover
-    from orbitgp.features import OrientedEnergy
 
     data = read_labelled(options["data"], options["target"], pair(options["image_size"]))
     check_features(options["features"], options["data"], data)
@@ -49,7 +48,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
         decision.task,
         budget_seconds=options["budget_seconds"],
         device=options["device"],
-        feature_map=OrientedEnergy() if options["features"] == "oriented" else None,
+        feature_map=feature_map_of(options["features"]),
     )
     with bad_input():
         found = discover(

@@ -39,6 +39,11 @@ SETTINGS = {
     "calibration_size": "inputs that class probabilities are calibrated on",
 }
 
+FEATURES = ("auto", "pixels", "oriented", "patches")
+KERNELS = tuple(
+    name + end for end in ("", "-ard") for name in ("rbf", "matern-1/2", "matern-3/2", "matern-5/2")
+)
+
 TASK = Argument(
     "--task",
     "auto decides by the labels",
@@ -53,11 +58,12 @@ ARGUMENTS = (
     TASK,
     Argument(
         "--features",
-        "what the kernel compares: values as they are, or edges of images, which is slower and "
-        "often far better",
-        choices=("pixels", "oriented"),
-        default="pixels",
+        "what the kernel compares: values as they are, edges or patches of images; auto takes what "
+        "has the most evidence",
+        choices=FEATURES,
+        default="auto",
     ),
+    Argument("--kernel", "base kernel; -ard has a lengthscale for each feature", choices=KERNELS),
     Argument(
         "--likelihood",
         "of classes; auto is gaussian, which is exact",
@@ -140,7 +146,6 @@ def fitted(
     """The fitted estimator; its folder holds all that is needed to go on."""
     from orbitgp.cli.watching import FitWatcher
     from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
-    from orbitgp.features import OrientedEnergy
 
     check_features(options.features, options.data, data)
     classify = decision.task == "classification"
@@ -154,7 +159,8 @@ def fitted(
     estimator = kind(
         options.orbit,
         **own,
-        feature_map=OrientedEnergy() if options.features == "oriented" else None,
+        feature_map=feature_map_of(options.features),
+        kernel=options.kernel,
         num_inducing=options.num_inducing,
         budget_seconds=options.budget_seconds,
         settings=options.settings,
@@ -169,11 +175,16 @@ def fitted(
     return estimator
 
 
+def feature_map_of(name: str) -> str | None:
+    """What an estimator calls these features."""
+    return None if name == "pixels" else name
+
+
 def check_features(features: str, source: str, data: "LabelledData") -> None:
-    """Edges are those of images."""
-    if features == "oriented" and data.x.ndim not in (3, 4):
+    """Edges and patches are those of images."""
+    if features in ("oriented", "patches") and data.x.ndim not in (3, 4):
         raise InputError(
-            f"--features oriented is for images; the inputs of {source} have shape "
+            f"--features {features} is for images; the inputs of {source} have shape "
             f"{list(data.x.shape[1:])}"
         )
 

@@ -23,6 +23,7 @@ class FitOptions:
     task: str
     orbit: str
     features: str
+    kernel: str | None
     likelihood: str
     num_inducing: int | None
     budget_seconds: float

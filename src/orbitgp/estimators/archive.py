@@ -16,7 +16,7 @@ from orbitgp.blueprints.model import fill, model_config, model_from
 from orbitgp.blueprints.orbits import orbit_from
 from orbitgp.callbacks.base import evaluations_from
 from orbitgp.errors import FileError
-from orbitgp.estimators.parameters import parameters_of
+from orbitgp.estimators.parameters import NAMELESS, parameters_of
 from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.fit.settings import TrainingSettings
 from orbitgp.kernels import Kernel, with_variance
@@ -28,7 +28,10 @@ from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
 
 NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_", "num_draws_")
 ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_", "input_shape_")
-OTHERS = ("stopped_", "flat_target_", "num_data_", "evidence_kind_", "device_")
+OTHERS = (
+    *("stopped_", "flat_target_", "num_data_", "evidence_kind_", "device_"),
+    "feature_evidence_",
+)
 
 
 OWN = ("feature_map", "kernel")
@@ -82,7 +85,8 @@ def estimator_from(
         elif not isinstance(orbit, str):
             parameters["orbit"] = orbit_from(orbit, within(tensors, "start"))
             fill(parameters["orbit"], within(tensors, "start"))
-        own = [name for name in OWN if parameters.pop(name) is not None]
+        own = [name for name in OWN if parameters[name] == NAMELESS]
+        parameters |= dict.fromkeys(own)
         if parameters["image_shape"] is not None:
             parameters["image_shape"] = tuple(parameters["image_shape"])
         if parameters["settings"] is not None:
@@ -113,6 +117,7 @@ def fill_estimator(
         fitted["device_"] = str(device or _device_from(fitted.get("device_", "cpu")))
         if not all(isinstance(fitted[name], int | float) for name in NUMBERS):
             raise TypeError(f"numbers expected, got {fitted}")
+        _check_feature_evidence(fitted.get("feature_evidence_", {}))
         fitted |= {name: _array_from(*config["arrays"][name]) for name in config["arrays"]}
         if not set(fitted) <= {*NUMBERS, *OTHERS, *ARRAYS}:
             raise TypeError("unknown attributes")
@@ -137,6 +142,13 @@ def _device_from(name: Any) -> torch.device:
     if not isinstance(name, str):
         raise TypeError(f"a device called {name!r:.40}")
     return torch.device(name)
+
+
+def _check_feature_evidence(evidence: Any) -> None:
+    """Nats by name."""
+    named = isinstance(evidence, dict) and all(isinstance(name, str) for name in evidence)
+    if not named or not all(isinstance(nats, float) for nats in evidence.values()):
+        raise TypeError(f"evidence of features {evidence!r:.40}")
 
 
 def _check_shape(shape: np.ndarray) -> None:

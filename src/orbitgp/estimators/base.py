@@ -33,12 +33,14 @@ from orbitgp.estimators.inputs import (
     scale_of,
 )
 from orbitgp.estimators.task import Task, Whole
-from orbitgp.features import Standardize
 from orbitgp.fit.exact import solve_exact
+from orbitgp.fit.feature_choice import NAMES as FEATURES
+from orbitgp.fit.feature_choice import compare_features, describe, feature_makers, num_compared
 from orbitgp.fit.inducing import solve_with_inducing
 from orbitgp.fit.initial import initial_model
 from orbitgp.fit.learning import Learning
 from orbitgp.fit.log_odds import solve_log_odds
+from orbitgp.fit.named_kernels import NAMES as KERNELS
 from orbitgp.fit.plan import Plan, Resources, exact_plan, inducing_plan
 from orbitgp.fit.problem import Problem, Sampling
 from orbitgp.fit.run import Outcome, run_fit
@@ -77,9 +79,10 @@ def _is_or_none(value: object, kind: type) -> bool:
     return value is None or isinstance(value, kind)
 
 
-def _warn_of_training(feature_map: nn.Module | None) -> None:
+def _warn_of_training(feature_map: object) -> None:
     """A network that could be trained is used as it is, which its owner may not expect."""
-    if feature_map is not None and any(part.requires_grad for part in feature_map.parameters()):
+    weights = feature_map.parameters() if isinstance(feature_map, nn.Module) else ()
+    if any(part.requires_grad for part in weights):
         warnings.warn(
             "feature_map has weights that could be trained, but fit uses them as they are; train "
             "it before, and pass feature_map.eval().requires_grad_(False)",
@@ -116,8 +119,8 @@ class InvariantGPEstimator(BaseEstimator):
         orbit: str | Orbit = "none",
         *,
         image_shape: tuple[int, ...] | None = None,
-        feature_map: nn.Module | None = None,
-        kernel: Kernel | None = None,
+        feature_map: str | nn.Module | None = "auto",
+        kernel: str | Kernel | None = None,
         num_inducing: int | None = None,
         budget_seconds: float = 300.0,
         settings: TrainingSettings | None = None,
@@ -173,7 +176,7 @@ class InvariantGPEstimator(BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         told = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(told if group.rank == 0 else ())
-        learning, inference = self._learning(orbit, examples, task, generator, group)
+        learning, inference = self._learning(orbit, examples, task, generator, group, callback)
         self._take(run_fit(learning, inference, callback, folder.checkpoint))
         folder.finish(self, examples.x.cpu(), y, raw)
 
@@ -206,16 +209,29 @@ class InvariantGPEstimator(BaseEstimator):
         task: Task,
         generator: torch.Generator,
         group: Group,
+        callback: Callback,
     ) -> tuple[Learning, Inference]:
         """What is to be learned, and the kind of inference that the budget affords."""
         x = examples.x
-        features = self.feature_map or (nn.Flatten() if x.ndim > 2 else Standardize.of(x))
+        features = self._features(examples, task, group, callback)
         num_features = _num_features(copy.deepcopy(features).to(x.device), x)
         plan, inference = self._plan(orbit, examples, task, num_features, group)
         model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
         problem = Problem(model, examples, task.max_ratio, group)
         sampling = Sampling(problem, plan.enumerated, generator)
         return Learning(problem, sampling, self.settings or TrainingSettings(), plan), inference
+
+    def _features(
+        self, examples: Examples, task: Task, group: Group, callback: Callback
+    ) -> nn.Module:
+        """The features that were given, or those with the most evidence."""
+        makers, x = feature_makers(self.feature_map, examples.x), examples.x
+        self.feature_evidence_: dict[str, float] = {}
+        if len(makers) > 1:
+            asked = makers, examples, task.likelihood, self.kernel, task.max_ratio
+            self.feature_evidence_ = group.from_first(lambda: compare_features(*asked))
+            callback.announced(describe(self.feature_evidence_, num_compared(x)))
+        return makers[max(makers, key=lambda name: self.feature_evidence_.get(name, 0.0))]()
 
     def _plan(
         self, orbit: Orbit, examples: Examples, task: Task, num_features: int, group: Group
@@ -281,8 +297,14 @@ class InvariantGPEstimator(BaseEstimator):
                 _is_or_none(self.settings, TrainingSettings),
                 "a TrainingSettings, or None",
             ),
-            "feature_map": (_is_or_none(self.feature_map, nn.Module), "a torch module, or None"),
-            "kernel": (_is_or_none(self.kernel, Kernel), "a GPyTorch kernel, or None for an RBF"),
+            "feature_map": (
+                _is_or_none(self.feature_map, nn.Module) or self.feature_map in FEATURES,
+                f"a torch module, one of {', '.join(FEATURES)}, or None for inputs as they are",
+            ),
+            "kernel": (
+                _is_or_none(self.kernel, Kernel) or self.kernel in KERNELS,
+                f"a GPyTorch kernel, or one of {', '.join(KERNELS)}",
+            ),
             "callbacks": (
                 isinstance(self.callbacks, Sequence)
                 and all(isinstance(callback, Callback) for callback in self.callbacks),

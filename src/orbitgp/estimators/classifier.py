@@ -58,12 +58,16 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         the only one with exact inference.
     image_shape : tuple of int, optional
         (H, W) or (C, H, W), if images come as flat rows.
-    feature_map : torch.nn.Module, optional
-        Maps transformed inputs to the features that the kernel compares, such as
-        `OrientedEnergy()` for images. It is used as it is: its weights are not learned.
-    kernel : gpytorch.kernels.Kernel, optional
-        Base kernel of the features; an RBF with one lengthscale if None. Lengthscales start at a
-        typical distance between features, and are learned.
+    feature_map : str or torch.nn.Module, default="auto"
+        What the kernel compares of transformed inputs. "auto" takes, of images with sides of 12
+        pixels or more, what has the most evidence without an orbit: pixels, oriented edges, or
+        patches (`feature_evidence_`); other inputs are compared as they are. "oriented" and
+        "patches" are names, too, `None` means pixels or values as they are, with columns of rows
+        scaled alike, and a module is used as it is: its weights are not learned.
+    kernel : str or gpytorch.kernels.Kernel, optional
+        Base kernel of the features: "rbf", which is what None means, "matern-1/2", "matern-3/2",
+        "matern-5/2", each also with a lengthscale for each feature as in "rbf-ard", or a kernel of
+        GPyTorch. Lengthscales start at a typical distance between features, and are learned.
     num_inducing : int, optional
         Number of inducing variables. With None, inference is exact where time and memory allow,
         and otherwise takes as many as the budget allows.
@@ -100,6 +104,9 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         Standard error of `evidence_`, in nats: how it varies with the draws from the orbit.
     evidence_kind_ : str
         "exact" or "bound". Compare values of the same kind, for the same data, only.
+    feature_evidence_ : dict
+        Evidence in nats of each kind of features, on up to 500 inputs and without an orbit, if
+        several were compared; the highest was taken.
     device_ : str
         The device that `device` stood for.
     num_draws_ : int
@@ -143,8 +150,8 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         *,
         likelihood: str = "auto",
         image_shape: tuple[int, ...] | None = None,
-        feature_map: nn.Module | None = None,
-        kernel: Kernel | None = None,
+        feature_map: str | nn.Module | None = "auto",
+        kernel: str | Kernel | None = None,
         num_inducing: int | None = None,
         budget_seconds: float = 300.0,
         settings: TrainingSettings | None = None,

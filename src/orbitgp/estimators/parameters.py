@@ -8,6 +8,9 @@ import numpy as np
 from orbitgp.blueprints.orbits import orbit_config
 from orbitgp.orbits.base import Orbit
 
+NAMELESS = "given"
+"""A feature map or kernel that is with the model."""
+
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
     """The parameters that decide what a run does, as JSON has them."""
@@ -16,10 +19,15 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     return own | {
         "orbit": orbit_config(orbit) if isinstance(orbit, Orbit) else orbit,
         "image_shape": estimator.image_shape and [int(n) for n in estimator.image_shape],
-        "feature_map": None if estimator.feature_map is None else "given",
-        "kernel": None if estimator.kernel is None else "given",
+        "feature_map": _name_or_given(estimator.feature_map),
+        "kernel": _name_or_given(estimator.kernel),
         "num_inducing": None if estimator.num_inducing is None else int(estimator.num_inducing),
         "budget_seconds": float(estimator.budget_seconds),
         "settings": None if settings is None else asdict(settings),
         "random_state": int(seed) if isinstance(seed, int | np.integer) else None,
     }
+
+
+def _name_or_given(part: object) -> str | None:
+    """A part by its name, if it has one."""
+    return part if part is None or isinstance(part, str) else NAMELESS

@@ -34,12 +34,16 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         "mirror", "quarter-turns" and "dihedral" of images are fixed groups.
     image_shape : tuple of int, optional
         (H, W) or (C, H, W), if images come as flat rows.
-    feature_map : torch.nn.Module, optional
-        Maps transformed inputs to the features that the kernel compares, such as
-        `OrientedEnergy()` for images. It is used as it is: its weights are not learned.
-    kernel : gpytorch.kernels.Kernel, optional
-        Base kernel of the features; an RBF with one lengthscale if None. Lengthscales start at a
-        typical distance between features, and are learned.
+    feature_map : str or torch.nn.Module, default="auto"
+        What the kernel compares of transformed inputs. "auto" takes, of images with sides of 12
+        pixels or more, what has the most evidence without an orbit: pixels, oriented edges, or
+        patches (`feature_evidence_`); other inputs are compared as they are. "oriented" and
+        "patches" are names, too, `None` means pixels or values as they are, with columns of rows
+        scaled alike, and a module is used as it is: its weights are not learned.
+    kernel : str or gpytorch.kernels.Kernel, optional
+        Base kernel of the features: "rbf", which is what None means, "matern-1/2", "matern-3/2",
+        "matern-5/2", each also with a lengthscale for each feature as in "rbf-ard", or a kernel of
+        GPyTorch. Lengthscales start at a typical distance between features, and are learned.
     num_inducing : int, optional
         Number of inducing variables. With None, inference is exact where time and memory allow,
         and otherwise takes as many as the budget allows.
@@ -75,6 +79,9 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         Standard error of `evidence_`, in nats: how it varies with the draws from the orbit.
     evidence_kind_ : str
         "exact" or "bound". Compare values of the same kind, for the same data, only.
+    feature_evidence_ : dict
+        Evidence in nats of each kind of features, on up to 500 inputs and without an orbit, if
+        several were compared; the highest was taken.
     device_ : str
         The device that `device` stood for.
     num_draws_ : int

@@ -8,13 +8,14 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.features import Projection
+from orbitgp.fit.named_kernels import named_kernel
 from orbitgp.fit.plan import MAX_AXES
 from orbitgp.kernels import RBF, Kernel, with_lengthscale, with_variance
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
 
-NUM_PROJECTED = 4000
+NUM_PROJECTED = 2000
 """Inputs that tell along which axes features vary."""
 
 LEFT_OUT = 0.01
@@ -27,14 +28,14 @@ def initial_model(
     likelihood: Likelihood,
     x: Tensor,
     feature_map: nn.Module,
-    kernel: Kernel | None = None,
+    kernel: str | Kernel | None = None,
     *,
     generator: torch.Generator,
 ) -> OrbitModel:
     """A model whose lengthscale is a typical distance, on the principal axes of its features.
 
     It is on the device of the inputs, and learns in copies of likelihood, feature map and kernel,
-    which is an RBF if none is given.
+    which is an RBF if none is given, or one by its name.
     """
     order = torch.randperm(len(x), generator=generator)[:NUM_PROJECTED].to(x.device)
     feature_map = copy.deepcopy(feature_map).to(x.device)
@@ -53,11 +54,13 @@ def initial_model(
     return model.to(x.device)
 
 
-def _started(kernel: Kernel | None, points: Float[Tensor, "M D"]) -> Kernel:
+def _started(kernel: str | Kernel | None, points: Float[Tensor, "M D"]) -> Kernel:
     """A copy whose learned lengthscales are a typical distance between points."""
     distance = typical_distance(points)
     if kernel is None:
         return RBF(1.0, distance).to(points)
+    if isinstance(kernel, str):
+        kernel = named_kernel(kernel, points.shape[1])
     started = with_variance(copy.deepcopy(kernel)).to(points)
     for part in with_lengthscale(started):
         count, size = part.ard_num_dims or 1, points.shape[1]
