@@ -172,6 +172,19 @@ def louder(x, gain):
     return x * torch.exp(gain)[:, :, None]
 
 
+def brighter(x, change):
+    return louder(x, change[:, :1]) + change[:, 1:, None]
+
+
+def test_several_ranges_of_ones_own(generator, tmp_path):
+    def orbit():
+        return FunctionOrbit(brighter, [-0.1, -0.2], [0.1, 0.2])
+
+    model, _ = model_with(orbit(), generator)
+    orbitgp.save(model, tmp_path / "model")
+    assert_same(model, orbitgp.load(tmp_path / "model", orbit=orbit()))
+
+
 def test_parts_with_code_are_given_again(generator, tmp_path):
     def parts():
         return {

@@ -159,7 +159,7 @@ def _expand(values: Shaped[Tensor, "L"], size: int, name: str) -> Shaped[Tensor,
         raise InputError(
             f"{name} has {len(values)} entries for {size} parameters; give 1 or {size}"
         )
-    return values.expand(size)
+    return values.expand(size).clone()  # or a file could not be read into it
 
 
 def _check_ends(low: Tensor, high: Tensor, symmetric: bool, limit: Tensor) -> None:
