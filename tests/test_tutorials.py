@@ -10,9 +10,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+LONG = ("cells_by_patient", "colour_photographs", "molecules", "wearable_sensor")
+"""Several fits each: the documentation runs them, and `-m slow`."""
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def tutorial(path):
+    marks = [pytest.mark.slow] if path.stem.removeprefix("plot_") in LONG else []
+    return pytest.param(path, marks=marks, id=path.stem)
+
+
+@pytest.mark.parametrize("path", map(tutorial, TUTORIALS))
 def test_runs(path):
     run = subprocess.run(
         [sys.executable, str(path)],
@@ -24,9 +31,9 @@ def test_runs(path):
     )
     print(run.stdout)
     if path.stem != "plot_symmetric_function":
-        worse, better = (float(error) for error in re.findall(r"error ([\d.]+)", run.stdout))
+        worse, *_, better = (float(error) for error in re.findall(r"error ([\d.]+)", run.stdout))
         assert better < worse
-    plain, invariant = (
+    plain, *_, invariant = (
         float(nats)
         for nats in re.findall(r"(?:evidence|at least) (-?[\d.]+) (?:± \d+ )?nats", run.stdout)
     )
