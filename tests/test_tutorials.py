@@ -19,7 +19,7 @@ def tutorial(path):
     return pytest.param(path, marks=marks, id=path.stem)
 
 
-@pytest.mark.parametrize("path", map(tutorial, TUTORIALS))
+@pytest.mark.parametrize("path", [tutorial(path) for path in TUTORIALS])
 def test_runs(path):
     run = subprocess.run(
         [sys.executable, str(path)],

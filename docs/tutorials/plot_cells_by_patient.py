@@ -56,7 +56,7 @@ y = np.where(infected, "infected", "healthy")
 
 # %%
 # Cells of one patient resemble each other, so a patient is either trained on or tested on. Here
-# six patients are labelled, and eighteen tell how well their labels serve others.
+# six patients are labelled, and eighteen show how well that serves others.
 
 splitter = GroupShuffleSplit(n_splits=1, train_size=6, random_state=0)
 train, test = next(splitter.split(X, y, groups=patient))
@@ -67,7 +67,7 @@ train, test = next(splitter.split(X, y, groups=patient))
 # instead of pixels, so the strength of the stain matters little; small `settings` make the fits
 # short.
 
-quick = TrainingSettings(max_steps=8, scan_size=100, climb_size=100, climb_draws=16, search_size=40)
+quick = TrainingSettings(max_steps=8, scan_size=100, climb_size=100, climb_draws=16, search_size=60)
 edges = OrientedEnergy(cells=(8,))
 classifier = InvariantGPClassifier(feature_map=edges, settings=quick, random_state=0)
 candidates = {
