@@ -22,15 +22,20 @@ NUM_TRAIN = 2000
 ELEMENTS = (1, 6, 7, 8, 16)
 
 
-def features(charges: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Eigenvalues of C_ij = Z_i Z_j / |R_i − R_j|, C_ii = ½ Z_i^2.4, and counts of elements."""
+def coulomb(charges: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """C_ij = Z_i Z_j / |R_i − R_j|, C_ii = ½ Z_i^2.4."""
     distances = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
     present = (charges > 0)[:, :, None] & (charges > 0)[:, None]
     distances = np.where(distances > 0, distances, 1.0)
-    coulomb = np.where(present, charges[:, :, None] * charges[:, None] / distances, 0.0)
+    matrices = np.where(present, charges[:, :, None] * charges[:, None] / distances, 0.0)
     diagonal = np.arange(charges.shape[1])
-    coulomb[:, diagonal, diagonal] = 0.5 * charges**2.4
-    spectrum = np.linalg.eigvalsh(coulomb)
+    matrices[:, diagonal, diagonal] = 0.5 * charges**2.4
+    return matrices
+
+
+def features(charges: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Eigenvalues of the Coulomb matrix, and counts of elements."""
+    spectrum = np.linalg.eigvalsh(coulomb(charges, places))
     counts = np.stack([(charges == element).sum(1) for element in ELEMENTS], 1)
     return np.concatenate([spectrum, counts], 1)
 

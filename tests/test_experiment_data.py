@@ -30,7 +30,7 @@ def test_named_sets_have_their_sizes(name):
 
 
 def test_every_set_is_known_and_listed():
-    assert len(named.names()) == 10 + 9
+    assert len(named.names()) == 10 + 19
     covered = {file for name in named.names() for file in named.files_of(name)}
     assert covered == named.checksums().keys()
     with pytest.raises(InputError, match="there are mnist, fashion-mnist"):
