@@ -22,7 +22,6 @@ from benchmarks.suite.machines import chosen
 from benchmarks.suite.ours import compared, estimator_for, predicted
 from benchmarks.suite.prediction import Prediction, of_probabilities
 from experiments.policies import cropped, flipped
-from orbitgp import Affine, Mirror, compose
 
 SIDE, NUM_FEATURES = 96, 1280
 BLOCK = 100
@@ -30,9 +29,6 @@ BLOCK = 100
 
 COPIES, MARGIN = 8, 4
 """Hand-augmented images of each for logistic regression, moved by so many pixels at most."""
-
-SHIFT, SCALE = 0.125, 0.1
-"""Half-ranges of the frozen orbit: as far as the crops move, and a little larger or smaller."""
 
 PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.1)
 
@@ -71,21 +67,17 @@ def encoder_none(split: Split, *, seed: int) -> Prediction:
 
 
 def encoder_ours(split: Split, *, seed: int) -> Prediction:
-    """The orbit with the most evidence among none, mirror, and mirror with shift and scale."""
-    orbits = {"none": "none", "mirror": "mirror", "mirror+affine": mirror_and_affine()}
-    return compared(split, orbits, estimator(split, seed), seed)
+    """The orbit with more evidence of two, no orbit and the mirror.
+
+    A continuous orbit takes 64 draws of 100 images, also of each that is predicted: with shifts and
+    scales it was not done after ten minutes, and an estimator cannot be told to take fewer.
+    """
+    return compared(split, {"none": "none", "mirror": "mirror"}, estimator(split, seed), seed)
 
 
 def estimator(split: Split, seed: int) -> Any:
     """A classifier behind the encoder."""
     return estimator_for(split, seed=seed, feature_map=Encoder())
-
-
-def mirror_and_affine() -> Any:
-    """Its ranges are frozen: learning them would take hours of the encoder."""
-    half = [0.0, SCALE, SCALE, 0.0, SHIFT * 2, SHIFT * 2]  # shifts are in half-widths
-    frozen: dict[str, Any] = {"learn_low": False, "learn_high": False, "symmetric": True}
-    return compose(Mirror(), Affine([-end for end in half], half, **frozen))
 
 
 def encoder_logistic(split: Split, *, seed: int) -> Prediction:

@@ -72,18 +72,17 @@ def compared(split: Split, orbits: dict[str, Any], estimator: Any, seed: int) ->
         given = {"estimator": estimator, "random_state": seed, "run": folder}
         found = compare(orbits, split.x, split.y, executor=joblib.Parallel(1), **given)
         parts = {} if estimator.feature_map is None else {"feature_map": estimator.feature_map}
-        tested = {
-            finding.name: scores(
-                predicted(orbitgp.load(Path(folder) / finding.name, **parts), split), split.y_test
-            )
-            for finding in found.findings
+        names = [finding.name for finding in found.findings]
+        all_of = {
+            name: predicted(orbitgp.load(Path(folder) / name, **parts), split) for name in names
         }
     about = {
         "best": found.best.name,
         "evidence": {finding.name: finding.evidence for finding in found.findings},
-        "candidates": tested,
+        "candidates": {name: scores(one, split.y_test) for name, one in all_of.items()},
     }
-    return predicted(found.best_estimator, split, **about)
+    best = all_of[found.best.name]
+    return best._replace(about={**best.about, **about})
 
 
 def predicted(model: Any, split: Split, **about: Any) -> Prediction:
