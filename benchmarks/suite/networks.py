@@ -1,4 +1,4 @@
-"""Small networks; a fifth of the training data tells when to stop."""
+"""Small networks; a fifth of the training data tells when to stop, if there are enough."""
 
 import copy
 
@@ -17,6 +17,9 @@ EVERY, PATIENCE = 25, 16
 """Steps between two looks at what was left out, and looks without less loss before it stops."""
 
 LEFT_OUT = 5
+FEWEST = 100
+"""Examples of which some are left out; with fewer the loss of all tells when to stop."""
+
 AS = {"usps": "mnist", "mirabest": "malaria"}
 """Data that are augmented as others are: digits, and what may be turned by any angle."""
 
@@ -97,7 +100,9 @@ def outputs(
         return (x - float(scale[0])) / float(scale[1])
 
     x, x_test = (_tensor(split, part) for part in (split.x, split.x_test))
-    rows, left_out = folds(split.y, seed=torch.initial_seed(), many=LEFT_OUT)[0]
+    rows = left_out = np.arange(len(x))
+    if len(x) >= FEWEST:
+        rows, left_out = folds(split.y, seed=torch.initial_seed(), many=LEFT_OUT)[0]
     batch = min(BATCH, len(rows))
     optimizer = torch.optim.AdamW(model.parameters(), RATE, weight_decay=DECAY)
     best, least, since = copy.deepcopy(model.state_dict()), float("inf"), 0

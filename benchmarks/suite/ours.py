@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+from torch import nn
 
 import orbitgp
 from benchmarks.suite.data import Split
@@ -38,8 +39,9 @@ def ours_none(split: Split, *, seed: int) -> Prediction:
 def estimator_for(split: Split, **options: Any) -> Any:
     """For classes or numbers; `seed` is its random state."""
     seed = options.pop("seed")
-    make = InvariantGPClassifier if split.num_classes else InvariantGPRegressor
-    return make(random_state=seed, **options)
+    if split.source.kind == "molecules":  # their matrices are no pictures
+        return InvariantGPRegressor(random_state=seed, feature_map=None, **options)
+    return InvariantGPClassifier(random_state=seed, **options)
 
 
 def candidates(split: Split) -> dict[str, Any]:
@@ -71,7 +73,8 @@ def compared(split: Split, orbits: dict[str, Any], estimator: Any, seed: int) ->
     with tempfile.TemporaryDirectory() as folder:
         given = {"estimator": estimator, "random_state": seed, "run": folder}
         found = compare(orbits, split.x, split.y, executor=joblib.Parallel(1), **given)
-        parts = {} if estimator.feature_map is None else {"feature_map": estimator.feature_map}
+        features = estimator.feature_map
+        parts: Any = {"feature_map": features} if isinstance(features, nn.Module) else {}
         names = [finding.name for finding in found.findings]
         all_of = {
             name: predicted(orbitgp.load(Path(folder) / name, **parts), split) for name in names
