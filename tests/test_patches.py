@@ -91,7 +91,8 @@ def test_what_cannot_be_used_is_refused(features, generator):
     filters = torch.zeros(4, 1, 3, 3)
     for call, words in (
         (lambda: PatchFeatures(torch.zeros(4, 1, 3, 5), 0.1), r"\[4, 1, 3, 5\]"),
-        (lambda: PatchFeatures(filters, 0.1, cells=0), "got 0 and 1"),
+        (lambda: PatchFeatures(filters, 0.1, series=True), "of series; got"),
+        (lambda: PatchFeatures(filters, 0.1, cells=0), "got 0, 1 and 1"),
         (lambda: PatchFeatures(filters, -0.1), "got -0.1 and 0.5"),
         (lambda: PatchFeatures(filters, 0.1, threshold=float("nan")), "both finite"),
         (lambda: features(torch.zeros(2, 12, 14)), "3 channels"),
@@ -99,11 +100,31 @@ def test_what_cannot_be_used_is_refused(features, generator):
         (lambda: features(torch.zeros(2, 9)), "images"),
         (
             lambda: PatchFeatures.of(torch.zeros(2, 4, 4), generator=generator),
-            "patches of 5 × 5 pixels do not fit",
+            "patches of 5 entries, 1 apart, do not fit",
         ),
     ):
         with pytest.raises(InputError, match=words):
             call()
+
+
+def test_patches_of_series(generator):
+    """Every second sample of three channels, place by place."""
+    x = torch.randn(20, 3, 30, generator=generator, dtype=torch.float64)
+    features = PatchFeatures.of(
+        x, num_filters=4, size=5, cells=2, dilation=2, series=True, generator=generator
+    )
+    found, rows = features(x), x.float()[:1]
+    expected = torch.zeros(2, 8)
+    for start, weights in enumerate(windows(22, 2).float()):
+        patch = rows[0, :, start : start + 9 : 2]
+        contrast = patch.var(correction=0) + features.contrast
+        products = (features.filters[:, :, 0] * patch).sum((1, 2)) / contrast.sqrt()
+        beyond = torch.cat([products - 0.5, -products - 0.5]).clamp(min=0)
+        expected += torch.outer(weights, beyond)
+    assert features.num_features == 16
+    assert_close(found[0], expected.flatten() / expected.norm(), tolerance=1e-5)
+    one = PatchFeatures.of(x[:, 0], num_filters=4, cells=1, series=True, generator=generator)
+    assert one(x[:, 0]).shape == (20, 8)
 
 
 @pytest.mark.slow

@@ -30,26 +30,31 @@ MAX_FILTERS, MAX_SIDE = 4096, 32
 
 
 class PatchFeatures(nn.Module):
-    """Features of images: which of their typical patches are found where.
+    """Features of images or series: which of their typical patches are found where.
 
-    Filters are patches drawn from the images, made comparable in contrast and whitened:
+    Filters are patches drawn from the inputs, made comparable in contrast and whitened:
     r = (w ⋆ x) / √(variance of the patch + c). What exceeds a threshold on either side,
     relu(r − α) and relu(−r − α), is averaged by Gaussian windows on a grid of cells, and all is
     scaled to length 1. These are matrix products and differentiable, so ranges can be learned
-    through them. Images are [B, H, W] or [B, C, H, W]; `PatchFeatures.of` makes the map.
+    through them. `PatchFeatures.of` makes the map from data.
 
     Parameters
     ----------
-    filters : Tensor of shape (F, C, k, k)
+    filters : Tensor of shape (F, C, k, k), or (F, C, 1, k) for series
         Whitened patches, each with sum 0.
     contrast : float
-        The variance c below which a patch counts less, in squared units of the images.
+        The variance c below which a patch counts less, in squared units of the inputs.
     cells : int, default=3
         Cells along each side.
     threshold : float, default=0.5
         The α, in standard deviations of what a filter finds.
     stride : int, default=1
-        Pixels from one patch to the next.
+        Pixels or samples from one patch to the next.
+    dilation : int, default=1
+        Pixels or samples from one entry of a patch to the next.
+    series : bool, default=False
+        Whether inputs are series [B, T] or [B, C, T] rather than images [B, H, W] or
+        [B, C, H, W].
 
     Raises
     ------
@@ -58,7 +63,7 @@ class PatchFeatures(nn.Module):
 
     See Also
     --------
-    OrientedEnergy : Edges and their crossings, without any filters to learn.
+    OrientedEnergy : Edges and their crossings in images, without any filters to learn.
 
     Examples
     --------
@@ -71,36 +76,38 @@ class PatchFeatures(nn.Module):
     torch.Size([20, 576])
     """
 
-    filters: Float[Tensor, "F C k k"]
+    filters: Float[Tensor, "F C h k"]
 
     def __init__(
         self,
-        filters: Float[Tensor, "F C k k"],
+        filters: Float[Tensor, "F C h k"],
         contrast: float,
         cells: int = 3,
         threshold: float = 0.5,
         stride: int = 1,
+        dilation: int = 1,
+        series: bool = False,
     ) -> None:
         super().__init__()
         shape = list(filters.shape)
-        square = filters.ndim == 4 and shape[2] == shape[3] and 2 <= shape[3] <= MAX_SIDE
-        if not square or not 1 <= shape[0] <= MAX_FILTERS:
+        right = filters.ndim == 4 and shape[2] == (1 if series else shape[3])
+        if not (right and 1 <= shape[0] <= MAX_FILTERS and 2 <= shape[3] <= MAX_SIDE):
             raise InputError(
-                f"filters are 1 to {MAX_FILTERS} patches of 2 to {MAX_SIDE} pixels a side, "
-                f"[F, C, k, k]; got {shape}"
+                f"filters are 1 to {MAX_FILTERS} patches of 2 to {MAX_SIDE} entries a side, "
+                f"[F, C, k, k], or [F, C, 1, k] of series; got {shape}"
             )
-        if not (1 <= cells <= MAX_CELLS and 1 <= stride <= MAX_SIDE):
+        if not all(1 <= size <= MAX_CELLS for size in (cells, stride, dilation)):
             raise InputError(
-                f"patch features have 1 to {MAX_CELLS} cells along each side, and a stride of 1 to "
-                f"{MAX_SIDE}; got {cells} and {stride}"
+                f"patch features have 1 to {MAX_CELLS} cells along each side, and a stride and "
+                f"dilation in the same range; got {cells}, {stride} and {dilation}"
             )
         if not (0 <= threshold < math.inf and 0 < contrast < math.inf):
             raise InputError(
                 "the contrast of patch features must be positive, their threshold at least 0, and "
                 f"both finite; got {contrast} and {threshold}"
             )
-        self.contrast, self.cells = contrast, cells
-        self.threshold, self.stride = threshold, stride
+        self.contrast, self.cells, self.threshold = contrast, cells, threshold
+        self.stride, self.dilation, self.series = stride, dilation, series
         self.register_buffer("filters", filters)
 
     @staticmethod
@@ -113,17 +120,19 @@ class PatchFeatures(nn.Module):
         cells: int = 3,
         threshold: float = 0.5,
         stride: int = 1,
+        dilation: int = 1,
+        series: bool = False,
         generator: torch.Generator,
     ) -> "PatchFeatures":
-        """The map whose filters are patches of these images.
+        """The map whose filters are patches of these inputs.
 
         Parameters
         ----------
-        x : Tensor of shape (N, H, W) or (N, C, H, W)
-            Images; no labels are needed.
+        x : Tensor of shape (N, H, W) or (N, C, H, W); (N, T) or (N, C, T) with `series`
+            Inputs; no labels are needed.
         num_filters, size : int, default=128 and 5
-            Filters, and pixels along each of their sides.
-        cells, threshold, stride
+            Filters, and their entries along each side.
+        cells, threshold, stride, dilation, series
             As in `PatchFeatures`.
         generator : torch.Generator
             Draws the patches.
@@ -131,15 +140,19 @@ class PatchFeatures(nn.Module):
         Returns
         -------
         PatchFeatures
-            On the device of the images.
+            On the device of the inputs.
         """
-        images = _as_images(x)
-        if size > min(images.shape[-2:]):
+        images = _as_images(x, series)
+        sides = (1 if series else size, size)
+        if any(
+            _span(n, dilation) > length for n, length in zip(sides, images.shape[2:], strict=True)
+        ):
             raise InputError(
-                f"patches of {size} × {size} pixels do not fit into images {list(x.shape[1:])}"
+                f"patches of {size} entries, {dilation} apart, do not fit into inputs "
+                f"{list(x.shape[1:])}"
             )
         contrast = CONTRAST * _variance(images)
-        patches = _drawn(images, size, generator).double()
+        patches = _drawn(images, sides, dilation, generator).double()
         patches = patches - patches.mean(1, keepdim=True)
         patches = patches * (patches.square().mean(1, keepdim=True) + contrast).rsqrt()
         spread, axes = torch.linalg.eigh(patches.mT @ patches / len(patches))
@@ -150,25 +163,31 @@ class PatchFeatures(nn.Module):
         filters = filters - filters.mean(1, keepdim=True)
         found = (patches @ filters.mT).square().mean(0).sqrt()
         filters = filters / torch.where(found > 0, found, 1.0)[:, None]
-        kernel = filters.to(x).reshape(-1, images.shape[1], size, size)
-        return PatchFeatures(kernel, contrast, cells, threshold, stride)
+        kernel = filters.to(images).reshape(-1, images.shape[1], *sides)
+        return PatchFeatures(kernel, contrast, cells, threshold, stride, dilation, series)
 
     @property
     def num_features(self) -> int:
         """D."""
-        return 2 * len(self.filters) * self.cells**2
+        return 2 * len(self.filters) * self.cells ** (1 if self.series else 2)
 
     def forward(self, x: Float[Tensor, "B *event"]) -> Float[Tensor, "B D"]:
         """What exceeds the threshold in each cell, scaled to length 1."""
-        images = _as_images(x)
-        expected, size = self.filters.shape[1], self.filters.shape[3]
-        if images.shape[1] != expected or min(images.shape[2:]) < size:
+        images = _as_images(x, self.series)
+        spans = [_span(size, self.dilation) for size in self.filters.shape[2:]]
+        places = [
+            (length - span) // self.stride + 1
+            for length, span in zip(images.shape[2:], spans, strict=True)
+        ]
+        if images.shape[1] != self.filters.shape[1] or min(places) < 1:
             raise InputError(
-                f"these patch features are of images with {expected} channels and at least "
-                f"{size} × {size} pixels; got {list(x.shape[1:])}"
+                f"these patch features are of inputs with {self.filters.shape[1]} channels and at "
+                f"least {' × '.join(map(str, spans))} entries; got {list(x.shape[1:])}"
             )
-        shape = [(length - size) // self.stride + 1 for length in images.shape[2:]]
-        rows, columns = (gaussian_windows(length, self.cells, OVERLAP) for length in shape)
+        cells = (1 if self.series else self.cells, self.cells)
+        rows, columns = (
+            gaussian_windows(n, k, OVERLAP) for n, k in zip(places, cells, strict=True)
+        )
         windows = torch.kron(rows, columns).mT.to(images)
         weights = self.filters.flatten(1).mT.to(images)
         block = max(1, ENTRIES // (windows.shape[1] * len(self.filters)))
@@ -178,7 +197,7 @@ class PatchFeatures(nn.Module):
         self, images: Float[Tensor, "B C H W"], weights: Float[Tensor, "E F"], windows: Tensor
     ) -> Float[Tensor, "B D"]:
         """Windows [cells, places] of what filters find at each place."""
-        patches = _patches(images, self.filters.shape[3], self.stride)
+        patches = self._patches(images)
         mean = patches.mean(2, keepdim=True)
         variance = patches.square().mean(2, keepdim=True) - mean.square()
         found = patches @ weights * (variance.clamp(min=0) + self.contrast).rsqrt()
@@ -186,13 +205,18 @@ class PatchFeatures(nn.Module):
         pooled = torch.cat([windows @ side for side in beyond], 2)
         return normalize(pooled.flatten(1), dim=1)
 
+    def _patches(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B places E"]:
+        """All of them, flat: matrix products with them are faster than convolutions."""
+        found = images
+        for axis, size in zip((2, 3), self.filters.shape[2:], strict=True):
+            span = _span(size, self.dilation)
+            found = found.unfold(axis, span, self.stride)[..., :: self.dilation]
+        return found.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
-def _patches(
-    images: Float[Tensor, "B C H W"], size: int, stride: int
-) -> Float[Tensor, "B places E"]:
-    """All of them, flat: matrix products with them are faster than convolutions."""
-    found = images.unfold(2, size, stride).unfold(3, size, stride)  # [B, C, h, w, k, k]
-    return found.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+def _span(size: int, dilation: int) -> int:
+    """Pixels from the first entry of a patch to its last."""
+    return (size - 1) * dilation + 1
 
 
 def _variance(images: Float[Tensor, "N C H W"]) -> float:
@@ -202,22 +226,28 @@ def _variance(images: Float[Tensor, "N C H W"]) -> float:
     return variance if variance > rounding**2 else 1.0
 
 
-def _as_images(x: Float[Tensor, "N *event"]) -> Float[Tensor, "N C H W"]:
-    if x.ndim not in (3, 4):
-        raise InputError(
-            f"patch features are of images [B, H, W] or [B, C, H, W]; got {list(x.shape)}"
-        )
+def _as_images(x: Float[Tensor, "N *event"], series: bool) -> Float[Tensor, "N C H W"]:
+    """Series as images of one row, in single precision."""
+    if x.ndim not in ((2, 3) if series else (3, 4)):
+        kinds = "series [B, T] or [B, C, T]" if series else "images [B, H, W] or [B, C, H, W]"
+        raise InputError(f"these patch features are of {kinds}; got {list(x.shape)}")
+    if series:
+        return (x.unsqueeze(1) if x.ndim == 2 else x).unsqueeze(2).float()
     return x.unsqueeze(1) if x.ndim == 3 else x
 
 
 def _drawn(
-    images: Float[Tensor, "N C H W"], size: int, generator: torch.Generator
-) -> Float[Tensor, "P K"]:
+    images: Float[Tensor, "N C H W"],
+    sides: tuple[int, int],
+    dilation: int,
+    generator: torch.Generator,
+) -> Float[Tensor, "P E"]:
     """Patches at random places of random images, flat."""
-    highest = torch.tensor([len(images), *(side - size + 1 for side in images.shape[2:])])
+    spans = [_span(size, dilation) for size in sides]
+    room = [length - span + 1 for length, span in zip(images.shape[2:], spans, strict=True)]
+    highest = torch.tensor([len(images), *room])
     places = (torch.rand(NUM_PATCHES, 3, generator=generator) * highest).long().unbind(1)
-    image, top, left = (place.to(images.device) for place in places)
-    offsets = torch.arange(size, device=images.device)
-    rows, columns = top[:, None, None] + offsets[:, None], left[:, None, None] + offsets
-    patches = images[image[:, None, None], :, rows, columns]  # [P, k, k, C]
+    image, *corner = (place.to(images.device)[:, None, None] for place in places)
+    down, across = (dilation * torch.arange(size, device=images.device) for size in sides)
+    patches = images[image, :, corner[0] + down[:, None], corner[1] + across]  # [P, h, k, C]
     return patches.permute(0, 3, 1, 2).flatten(1)

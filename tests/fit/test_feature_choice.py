@@ -7,7 +7,7 @@ from sklearn.metrics import log_loss
 
 from orbitgp import InputError, InvariantGPClassifier, InvariantGPRegressor, OrientedEnergy, load
 from orbitgp.features import Standardize
-from orbitgp.fit.feature_choice import features_evidence, is_of_images
+from orbitgp.fit.feature_choice import features_evidence, is_of_images, may_be_series
 from orbitgp.fit.named_kernels import NAMES, named_kernel
 from orbitgp.kernels import RBF, MaternKernel
 from orbitgp.likelihoods.gaussian import OneHotGaussian
@@ -82,6 +82,33 @@ def test_other_inputs_are_compared_as_they_are():
     assert [is_of_images(shape) for shape in shapes] == [True, True, *[False] * 4]
     with pytest.raises(InputError, match="feature_map must be a torch module, one of auto"):
         fitted(x, y, feature_map="edges")
+
+
+def test_where_a_burst_is_in_a_series_is_found_by_patches(tmp_path):
+    """One of two short shapes anywhere in noise: patches in one cell tell them apart."""
+    random = np.random.default_rng(0)
+
+    def series(num_data):
+        x, y = random.normal(0, 0.1, (num_data, 2, 60)), np.arange(num_data) % 2
+        for row, label, start in zip(x, y, random.integers(0, 52, num_data), strict=True):
+            row[:, start : start + 8] += np.sin(np.arange(8) * (1.0 if label else 2.0))
+        return x, y
+
+    (x, y), (x_test, y_test) = series(80), series(100)
+    model = fitted(x, y, run=tmp_path / "run")
+    found = model.feature_evidence_
+    print({name: round(nats, 1) for name, nats in found.items()})
+    assert list(found)[:2] == ["values", "patches of 9 samples in 1 cell"]
+    assert len(found) == 7
+    assert max(found, key=found.__getitem__).endswith("in 1 cell")
+    assert model.score(x_test, y_test) > 0.9
+    again = load(tmp_path / "run")
+    assert again.model_.feature_map.series
+    assert_same_to_rounding(again.predict_proba(x_test), model.predict_proba(x_test))
+    assert may_be_series((9, 30))
+    assert may_be_series((9, 6, 100))
+    assert not may_be_series((9, 23, 4))
+    assert not may_be_series((9, 10))
 
 
 def test_the_evidence_is_that_of_a_reference():

@@ -37,6 +37,8 @@ def feature_map_config(feature_map: nn.Module) -> Config:
             "cells": feature_map.cells,
             "threshold": feature_map.threshold,
             "stride": feature_map.stride,
+            "dilation": feature_map.dilation,
+            "series": feature_map.series,
         }
     return {"kind": "Standardize"} if type(feature_map) is Standardize else GIVEN
 
@@ -59,9 +61,18 @@ def feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
             return OrientedEnergy(count, cells, sharpness, *constants)
         case "PatchFeatures":
             contrast, threshold = float(config["contrast"]), float(config["threshold"])
-            cells, stride = integer(config["cells"]), integer(config["stride"])
+            sizes = [integer(config[name]) for name in ("cells", "stride", "dilation")]
+            cells, stride, dilation = sizes
             try:
-                return PatchFeatures(tensors["filters"], contrast, cells, threshold, stride)
+                return PatchFeatures(
+                    tensors["filters"],
+                    contrast,
+                    cells,
+                    threshold,
+                    stride,
+                    dilation,
+                    config["series"] is True,
+                )
             except InputError as error:
                 refuse(str(error))
     refuse(f"a feature map of kind {config['kind']!r}")

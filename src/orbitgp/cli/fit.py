@@ -58,8 +58,8 @@ ARGUMENTS = (
     TASK,
     Argument(
         "--features",
-        "what the kernel compares: values as they are, edges or patches of images; auto takes what "
-        "has the most evidence",
+        "what the kernel compares: values as they are, edges of images, or patches of images "
+        "and series; auto takes what has the most evidence",
         choices=FEATURES,
         default="auto",
     ),
@@ -181,10 +181,10 @@ def feature_map_of(name: str) -> str | None:
 
 
 def check_features(features: str, source: str, data: "LabelledData") -> None:
-    """Edges and patches are those of images."""
-    if features in ("oriented", "patches") and data.x.ndim not in (3, 4):
+    """Edges are those of images."""
+    if features == "oriented" and data.x.ndim not in (3, 4):
         raise InputError(
-            f"--features {features} is for images; the inputs of {source} have shape "
+            f"--features oriented is for images; the inputs of {source} have shape "
             f"{list(data.x.shape[1:])}"
         )
 

@@ -59,11 +59,12 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     image_shape : tuple of int, optional
         (H, W) or (C, H, W), if images come as flat rows.
     feature_map : str or torch.nn.Module, default="auto"
-        What the kernel compares of transformed inputs. "auto" takes, of images with sides of 12
-        pixels or more, what has the most evidence without an orbit: pixels, oriented edges, or
-        patches (`feature_evidence_`); other inputs are compared as they are. "oriented" and
-        "patches" are names, too, `None` means pixels or values as they are, with columns of rows
-        scaled alike, and a module is used as it is: its weights are not learned.
+        What the kernel compares of transformed inputs. "auto" takes what has the most evidence
+        without an orbit (`feature_evidence_`): of images with sides of 12 pixels or more pixels,
+        oriented edges or patches, of series and rows with 24 columns or more values or patches;
+        other inputs are compared as they are. "oriented" and "patches" are names, too, `None`
+        means pixels or values as they are, with columns of rows scaled alike, and a module is used
+        as it is: its weights are not learned.
     kernel : str or gpytorch.kernels.Kernel, optional
         Base kernel of the features: "rbf", which is what None means, "matern-1/2", "matern-3/2",
         "matern-5/2", each also with a lengthscale for each feature as in "rbf-ard", or a kernel of

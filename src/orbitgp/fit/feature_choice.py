@@ -7,6 +7,7 @@ fits of the same data with different orbits compare the same features.
 import functools
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -38,6 +39,12 @@ START_RATIO = 100.0
 
 MIN_SIDE = 12
 """Pixels along each side of images that are more than a few numbers."""
+
+MIN_LENGTH = 24
+"""Columns of rows, or samples of series with few channels, that may be series."""
+
+SERIES = [(dilation, cells) for dilation in (1, 4) for cells in (1, 4, 12)]
+"""Samples between two entries of a patch of nine, and cells along a series."""
 
 PATCHES = {"patches of 5 pixels": (5, 3), "patches of 7 pixels": (7, 4)}
 """Pixels along each side of a patch, and cells along each side of an image."""
@@ -83,19 +90,18 @@ def feature_makers(
     if isinstance(features, nn.Module):
         return {"given": lambda: features}
     plain = nn.Flatten if x.ndim > 2 else functools.partial(Standardize.of, x)
-    if features is None or (features == "auto" and not is_of_images(x.shape)):
+    images, series = is_of_images(x.shape), may_be_series(x.shape)
+    if features is None or (features == "auto" and not (images or series)):
         return {"values": plain}
-    edges: dict[str, Maker] = {"oriented edges": OrientedEnergy}
-    patches: dict[str, Maker] = {
-        words: functools.partial(_patches, x, size, cells)
-        for words, (size, cells) in PATCHES.items()
-    }
-    match features:
-        case "oriented":
-            return edges
-        case "patches":
-            return patches
-    return {"pixels": plain, **edges, **patches}
+    if features == "oriented":
+        return {"oriented edges": OrientedEnergy}
+    if series and not images:
+        patches = _patches_of_series(x)
+        return patches if features == "patches" else {"values": plain, **patches}
+    patches = _patches_of_images(x)
+    if features == "patches":
+        return patches
+    return {"pixels": plain, "oriented edges": OrientedEnergy, **patches}
 
 
 def is_of_images(shape: torch.Size) -> bool:
@@ -103,9 +109,31 @@ def is_of_images(shape: torch.Size) -> bool:
     return len(shape) in (3, 4) and min(shape[-2:]) >= MIN_SIDE
 
 
-def _patches(x: Float[Tensor, "N *event"], size: int, cells: int) -> PatchFeatures:
-    generator = torch.Generator().manual_seed(0)
-    return PatchFeatures.of(x, size=size, cells=cells, generator=generator)
+def may_be_series(shape: torch.Size) -> bool:
+    """Whether inputs [N, T] or [N, C, T] are long enough; rows of a table may be, too."""
+    return len(shape) in (2, 3) and shape[-1] >= MIN_LENGTH
+
+
+def _patches_of_images(x: Float[Tensor, "N *event"]) -> dict[str, Maker]:
+    return {
+        words: functools.partial(_patches, x, size=size, cells=cells)
+        for words, (size, cells) in PATCHES.items()
+    }
+
+
+def _patches_of_series(x: Float[Tensor, "N *event"]) -> dict[str, Maker]:
+    """Those that leave room for their cells."""
+    return {
+        f"patches of {8 * dilation + 1} samples in {cells} cell{'s' * (cells > 1)}": (
+            functools.partial(_patches, x, size=9, cells=cells, dilation=dilation, series=True)
+        )
+        for dilation, cells in SERIES
+        if 8 * dilation + cells < x.shape[-1]
+    }
+
+
+def _patches(x: Float[Tensor, "N *event"], **sizes: Any) -> PatchFeatures:
+    return PatchFeatures.of(x, **sizes, generator=torch.Generator().manual_seed(0))
 
 
 @torch.no_grad()
