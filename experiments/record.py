@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import orbitgp
@@ -22,7 +23,8 @@ def code_version() -> dict[str, Any]:
         run = subprocess.run(command, cwd=RESULTS, capture_output=True, text=True, check=False)
         return run.stdout.strip() if run.returncode == 0 else ""
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/src", ":/experiments")
+    folders = (":/src", ":/experiments", ":/benchmarks")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *folders)
     lines = [line for line in changed.splitlines() if "/results/" not in line]
     commit = git("rev-parse", "HEAD") or None
     return {"commit": commit, "clean": commit is not None and not lines}
@@ -34,7 +36,7 @@ def record(folder: Path, name: str, command: str, seed: int, values: dict[str, A
         "command": f"{command} --seed {seed}",
         "seed": seed,
         **values,
-        "versions": {"orbitgp": orbitgp.__version__, "torch": torch.__version__},
+        "versions": {library.__name__: library.__version__ for library in (orbitgp, torch, np)},
         "machine": machine(),
         **code_version(),
     }
