@@ -39,25 +39,27 @@ class Results:
     """Recorded results by name, and the commits that those which were read belong to."""
 
     def __init__(self) -> None:
-        self.commits: dict[str, str] = {}
+        self.commits: dict[str, dict[str, str]] = {}
 
-    def __call__(self, pattern: str) -> list[dict[str, Any]]:
-        """Those of all seeds, in order."""
+    def __call__(self, pattern: str, part: str = "") -> list[dict[str, Any]]:
+        """Those of all seeds, in order; each part of a table may have a commit of its own."""
         found = []
         for path in sorted(RESULTS.glob(f"{pattern}.json")):
             found.append(json.loads(path.read_text()))
             commit, clean = found[-1].get("commit"), found[-1].get("clean", True)
-            self.commits[path.name] = f"{commit}{'' if clean else ' with changes'}"
+            commits = self.commits.setdefault(part, {})
+            commits[path.name] = f"{commit}{'' if clean else ' with changes'}"
         return found
 
     def check(self, name: str) -> None:
         """Refuse a table whose rows belong to different versions of the code."""
-        if len(set(self.commits.values())) > 1:
-            rows = "\n".join(f"  {file}: {commit}" for file, commit in self.commits.items())
-            raise ValueError(
-                f"the table {name!r} would mix results of different commits; run all of its "
-                f"experiments at one commit, or remove the files of the others:\n{rows}"
-            )
+        for commits in self.commits.values():
+            if len(set(commits.values())) > 1:
+                rows = "\n".join(f"  {file}: {commit}" for file, commit in commits.items())
+                raise ValueError(
+                    f"the table {name!r} would mix results of different commits; run all of its "
+                    f"experiments at one commit, or remove the files of the others:\n{rows}"
+                )
 
 
 def table(head: Row, rows: Sequence[Row]) -> str:
@@ -341,10 +343,16 @@ def compact(results: Results) -> str:
 
 
 def policies(results: Results) -> str:
-    """Test errors of a network, by the augmentation that it was trained with."""
+    """Test errors of a network, by the augmentation that it was trained with.
+
+    The learned policies depend on all of the library, the others on the network alone.
+    """
     rows = []
     for data in POLICY_DATA:
-        cells = [results(f"policy-{data}-{policy}-*") for policy in POLICIES]
+        cells = [
+            results(f"policy-{data}-{policy}-*", part="ours" if policy == "ours" else "others")
+            for policy in POLICIES
+        ]
         if any(cells):
             errors = [[100 * result["test_error"] for result in found] for found in cells]
             nlls = [[result["test_nll"] for result in found] for found in cells]

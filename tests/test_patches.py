@@ -73,6 +73,23 @@ def test_gradients(features, generator):
     assert torch.autograd.gradcheck(lambda x: features(x).square().cumsum(1)[:, ::20], x)
 
 
+def test_second_gradients(generator):
+    features = PatchFeatures.of(
+        images(generator, 9, 1, 6, 6), num_filters=2, size=3, generator=generator
+    )
+    x = images(generator, 1, 1, 6, 6).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x: features(x).square()[:, ::3], x)
+
+
+def test_for_a_gradient_only_inputs_are_kept(features, generator):
+    """Saved tensors, in entries: what filters find has 24 × 8 × 10 of them for each image."""
+    x, kept = images(generator, 4, 3, 12, 14).requires_grad_(), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (kept.append(t), t)[1], lambda t: t):
+        features(x)
+    print(sum(t.numel() for t in kept), "entries are kept")
+    assert sum(t.numel() for t in kept) == x.numel()
+
+
 def test_blocks_make_no_difference(features, generator, monkeypatch):
     x = images(generator, 7, 3, 12, 14)
     whole = features(x)

@@ -72,3 +72,15 @@ def test_the_order_is_judged_as_it_is_said():
     assert tables.agrees(rotation, rotation)
     assert not tables.agrees(none, rotation)
     assert tables.agrees(order_result("none", 1.0, 0.205), rotation)
+
+
+def test_learned_policies_may_be_of_a_later_commit(monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    scores = {"test_error": 0.1, "test_nll": 0.2, "seconds_to_policy": 1.0, "clean": True}
+    for policy, commit in (("none", "a"), ("hand", "a"), ("ours", "b")):
+        result = {**scores, "commit": commit}
+        (tmp_path / f"policy-mnist-1000-{policy}-0.json").write_text(json.dumps(result))
+    assert "| mnist-1000 | error, % |" in tables.made("policies")
+    (tmp_path / "policy-mnist-1000-rand-0.json").write_text(json.dumps({**scores, "commit": "b"}))
+    with pytest.raises(ValueError, match=r"(?s)different commits.*rand-0\.json: b"):
+        tables.made("policies")

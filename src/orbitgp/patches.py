@@ -1,6 +1,9 @@
 """Features of images that are learned from their own patches, without labels."""
 
+import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -27,6 +30,28 @@ OVERLAP = 0.55
 """Standard deviation of a window, in cells."""
 
 MAX_FILTERS, MAX_SIDE = 4096, 32
+
+
+class _FoundAgain(torch.autograd.Function):
+    """A function of images that is computed again for a gradient: only the images are kept.
+
+    Patches and what filters find in them have a thousand times as many entries as an image.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, found: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.save_for_backward(images)
+        ctx.found = found
+        return found(images)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # pyright: ignore
+        (images,) = ctx.saved_tensors
+        twice = torch.is_grad_enabled()
+        with torch.enable_grad():
+            images = images if twice else images.detach().requires_grad_()
+            found = ctx.found(images)
+        return torch.autograd.grad(found, images, grad, create_graph=twice)[0], None
 
 
 class PatchFeatures(nn.Module):
@@ -191,7 +216,10 @@ class PatchFeatures(nn.Module):
         windows = torch.kron(rows, columns).mT.to(images)
         weights = self.filters.flatten(1).mT.to(images)
         block = max(1, ENTRIES // (windows.shape[1] * len(self.filters)))
-        return torch.cat([self._found(part, weights, windows) for part in rows_of(images, block)])
+        once = functools.partial(self._found, weights=weights, windows=windows)
+        learning = images.requires_grad and torch.is_grad_enabled()
+        parts = rows_of(images, block)
+        return torch.cat([_FoundAgain.apply(p, once) if learning else once(p) for p in parts])
 
     def _found(
         self, images: Float[Tensor, "B C H W"], weights: Float[Tensor, "E F"], windows: Tensor
