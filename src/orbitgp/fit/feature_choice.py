@@ -46,6 +46,12 @@ MIN_LENGTH = 24
 SERIES = [(dilation, cells) for dilation in (1, 4) for cells in (1, 4, 12)]
 """Samples between two entries of a patch of nine, and cells along a series."""
 
+SERIES_FILTERS = 32
+"""Patches of nine samples differ less than those of images: 128 have no more evidence."""
+
+PLACES = 200
+"""Of patches along a series, or up to twice as many."""
+
 PATCHES = {"patches of 5 pixels": (5, 3), "patches of 7 pixels": (7, 4)}
 """Pixels along each side of a patch, and cells along each side of an image."""
 
@@ -122,10 +128,12 @@ def _patches_of_images(x: Float[Tensor, "N *event"]) -> dict[str, Maker]:
 
 
 def _patches_of_series(x: Float[Tensor, "N *event"]) -> dict[str, Maker]:
-    """Those that leave room for their cells."""
+    """Those that leave room for their cells; of long series at every few samples."""
+    stride = max(1, x.shape[-1] // PLACES)
+    sizes = {"num_filters": SERIES_FILTERS, "size": 9, "stride": stride, "series": True}
     return {
         f"patches of {8 * dilation + 1} samples in {cells} cell{'s' * (cells > 1)}": (
-            functools.partial(_patches, x, size=9, cells=cells, dilation=dilation, series=True)
+            functools.partial(_patches, x, cells=cells, dilation=dilation, **sizes)
         )
         for dilation, cells in SERIES
         if 8 * dilation + cells < x.shape[-1]
