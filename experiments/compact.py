@@ -26,7 +26,7 @@ from orbitgp.export.export_predictor import describing
 from orbitgp.export.graphs import exported, pt2_bytes
 from orbitgp.export.predictor import Predictor, moments_of
 
-SIZES = (256, 512, 1024, 2048, 4096)
+SIZES = (512, 1024, 2048, 4096, 8192, 16_384)
 BATCH = 100
 
 

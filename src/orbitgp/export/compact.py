@@ -1,12 +1,12 @@
 """A smaller predictor: the posterior of f that a few averages of g tell.
 
 The mean of a fit is made of averages b_i of g, one for each training input, with weights a_i. Fewer
-points of m of them make b', chosen one after the other where |a_i|² Var(b_i | those before) is
-largest, and
+points of m of them make b', chosen where |a_i|² Var(b_i | those before) is largest, as many at once
+as there are before, and
 
     μ'(x) = k(x, b') a',    a' = argmin Σ_n (k(x_n, b') a' − μ(x_n))² + ε |a'|²,
 
-over some of the training inputs. With the first v of b', K_vv = L Lᵀ, and their posterior
+over training inputs. With the first v of b', K_vv = L Lᵀ, and their posterior
 covariance S_v,
 
     σ'²(x) = k_f(x, x) − k(x, b_v) K_vv⁻¹ (K_vv − S_v) K_vv⁻¹ k(b_v, x) ≥ σ²(x).
@@ -31,15 +31,15 @@ from orbitgp.kernels import (
 )
 from orbitgp.posterior.algebra import add_jitter, cholesky, eigenvectors
 
-FEWEST, MOST = 32, 4096
-NUM_POINTS = 4
-"""Points of an average, at most."""
+FEWEST, MOST = 32, 16_384
+NUM_POINTS = 2
+"""Points of an average, at most: with four, predictions move as far, and take twice the time."""
 
 MAX_VARIANCE = 1024
 """Averages that the variance is made of."""
 
-NUM_FITTED = 16_384
-"""Averages to choose from, and training inputs that the mean is made for."""
+NUM_FITTED = 65_536
+"""Training inputs that the mean is made for."""
 
 NUM_CHECKED = 1000
 """Training inputs whose predictions must not move."""
@@ -103,21 +103,21 @@ class Compaction:
         self.mean = _in_blocks(
             lambda some: average_covariances(kernel, some, points) @ weights, self.fitted
         )
-        sizes = weights.square().sum(1)
         few = points[:, :: max(1, points.shape[1] // NUM_POINTS)]
-        few = few[sizes.argsort(descending=True)[:NUM_FITTED]]
         most = min(len(points) // 2, MOST)
-        chosen = chosen_averages(kernel, few, sizes.sort(descending=True)[0][:NUM_FITTED], most)
-        self.points = few[chosen]
+        self.points = few[chosen_averages(kernel, few, weights.square().sum(1), most)]
 
     def moments(self, size: int) -> Moments:
         """Those of the first averages in this order."""
         points = self.points[:size]
-        covariances = average_covariances(self.kernel, self.fitted, points)
         prior = average_covariances_among(self.kernel, points)
-        gram = covariances.mT @ covariances
+        gram, moment = torch.zeros_like(prior), self.mean.new_zeros(size, self.mean.shape[1])
+        for some, mean in zip(self.fitted.split(BLOCK), self.mean.split(BLOCK), strict=True):
+            covariances = average_covariances(self.kernel, some, points).to(gram)
+            gram.addmm_(covariances.mT, covariances)
+            moment.addmm_(covariances.mT, mean)
         factor = cholesky(add_jitter(gram, RIDGE), "K_mn K_nm + εI")
-        weights = torch.cholesky_solve(covariances.mT @ self.mean, factor)
+        weights = torch.cholesky_solve(moment, factor)
         explained, retained = self._variance(points[:MAX_VARIANCE], prior)
         dtype = self.full.explained.dtype
         retained = None if retained is None else retained.to(dtype)
@@ -157,20 +157,32 @@ class Compaction:
 def chosen_averages(
     kernel: Kernel, points: Float[Tensor, "K J D"], sizes: Float[Tensor, "K"], count: int
 ) -> Int[Tensor, "M"]:
-    """Those with the largest size × variance given those before; a partial pivoted Cholesky."""
+    """Those with the largest size × variance given those before, a doubling at a time."""
     variances = average_variances(kernel, points)
-    rows = points.new_zeros(count, len(points))
-    chosen: list[int] = []
-    for place in range(count):
+    chosen = sizes.new_zeros(0, dtype=torch.long)
+    while len(chosen) < count:
         scores = sizes * variances
         scores[chosen] = -1
-        pivot = int(scores.argmax())
-        row = average_covariances(kernel, points[pivot : pivot + 1], points)[0].to(rows)
-        row -= rows[:place, pivot] @ rows[:place]
-        rows[place] = row / variances[pivot].clamp(min=1e-12).sqrt().to(rows)
-        variances = (variances - rows[place].double().square()).clamp(min=0)
-        chosen.append(pivot)
-    return torch.tensor(chosen, device=points.device)
+        more = min(max(FEWEST, len(chosen)), count - len(chosen))
+        chosen = torch.cat([chosen, scores.argsort(descending=True, stable=True)[:more]])
+        if len(chosen) < count:
+            variances = _variances_given(kernel, points, points[chosen])
+    return chosen
+
+
+def _variances_given(
+    kernel: Kernel, points: Float[Tensor, "K J D"], known: Float[Tensor, "M J D"]
+) -> Float[Tensor, "K"]:
+    """Var(b | b_known) = k(b, b) − |L⁻¹ k(b_known, b)|²."""
+    prior = average_covariances_among(kernel, known)
+    factor = cholesky(add_jitter(prior, JITTER), "K_mm")
+
+    def explained(some: Tensor) -> Tensor:
+        covariances = average_covariances(kernel, some, known).to(factor)
+        rows = torch.linalg.solve_triangular(factor, covariances.mT, upper=False)
+        return rows.square().sum(0)
+
+    return (average_variances(kernel, points) - _in_blocks(explained, points)).clamp(min=0)
 
 
 def predictions(predictor: Predictor, points: Float[Tensor, "N S D"]) -> Any:
