@@ -50,8 +50,9 @@ def compare(
         Has all other parameters. Without it, a regressor for floats and a classifier for all else,
         with their defaults.
     executor : executor, optional
-        Where fits run: anything with `submit`, as in `concurrent.futures`, or a `joblib.Parallel`.
-        Without it, local processes share the cores.
+        Where fits run: anything with `submit`, as in `concurrent.futures`, or a `joblib.Parallel`,
+        which tells of each fit when it ends if its `return_as` is "generator_unordered". Without
+        it, local processes share the cores.
     run : str or pathlib.Path, optional
         Folder with a run for each candidate. The same call continues an interrupted comparison.
     random_state : int, default=0

@@ -76,7 +76,8 @@ def warn_if_nothing_was_learned(
         callback.warned(
             f"nothing was learned: the evidence, {evidence:.1f} nats, is no more than the "
             f"{constant:.1f} nats of a constant; look for shuffled labels, inputs without "
-            "information, too few data, or an orbit that is far too wide"
+            "information, too few data, a feature_map that does not show what tells them apart, or "
+            "an orbit that is far too wide"
         )
 
 
