@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, softshrink
 
 from orbitgp.errors import InputError
 from orbitgp.features import MAX_CELLS, gaussian_windows
@@ -140,7 +140,7 @@ class PatchFeatures(nn.Module):
     def of(
         x: Float[Tensor, "N *event"],
         *,
-        num_filters: int = 128,
+        num_filters: int = 64,
         size: int = 5,
         cells: int = 3,
         threshold: float = 0.5,
@@ -155,7 +155,7 @@ class PatchFeatures(nn.Module):
         ----------
         x : Tensor of shape (N, H, W) or (N, C, H, W); (N, T) or (N, C, T) with `series`
             Inputs; no labels are needed.
-        num_filters, size : int, default=128 and 5
+        num_filters, size : int, default=64 and 5
             Filters, and their entries along each side.
         cells, threshold, stride, dilation, series
             As in `PatchFeatures`.
@@ -229,9 +229,11 @@ class PatchFeatures(nn.Module):
         mean = patches.mean(2, keepdim=True)
         variance = patches.square().mean(2, keepdim=True) - mean.square()
         found = patches @ weights * (variance.clamp(min=0) + self.contrast).rsqrt()
-        beyond = (found - self.threshold).relu(), (-found - self.threshold).relu()
-        pooled = torch.cat([windows @ side for side in beyond], 2)
-        return normalize(pooled.flatten(1), dim=1)
+        # s = sign(r) relu(|r| − α), of which relu(r − α) = (|s| + s) / 2, and (|s| − s) / 2 is the
+        # other side: half of the passes over all places
+        beyond = softshrink(found, self.threshold)
+        sizes, signed = windows @ beyond.abs(), windows @ beyond
+        return normalize(torch.cat([sizes + signed, sizes - signed], 2).flatten(1), dim=1)
 
     def _patches(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B places E"]:
         """All of them, flat: matrix products with them are faster than convolutions."""
