@@ -48,7 +48,7 @@ QUESTIONS = {
     "best_nll": "ours has the least NLL",
     "best_or_tied_error": "ours has the least error, or is tied",
     "evidence_picks": "the evidence picks the best of our candidates, or is tied",
-    "ece_within": "ECE of ours is at most 0.05",
+    "ece_within": "our ECE is at most 0.05",
 }
 
 

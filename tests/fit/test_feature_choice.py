@@ -47,6 +47,7 @@ def test_the_features_with_most_evidence_are_taken_and_predict_better():
     assert pixels.feature_evidence_ == {}
 
 
+@pytest.mark.filterwarnings("ignore:nothing was learned")  # a mirror exchanges the directions
 def test_the_choice_depends_on_neither_orbit_nor_seed():
     x, y = strokes(60)
     first, second = (
