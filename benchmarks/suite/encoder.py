@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, normalize
 
 from benchmarks.suite.data import Split
 from benchmarks.suite.folds import folds
@@ -23,7 +23,8 @@ from benchmarks.suite.ours import compared, estimator_for, predicted
 from benchmarks.suite.prediction import Prediction, of_probabilities
 from experiments.policies import cropped, flipped
 
-SIDE, NUM_FEATURES = 96, 1280
+SIDE, NUM_FEATURES = 128, 1280
+"""Pixels that images are enlarged to: with 96 the evidence is 500 nats less."""
 BLOCK = 100
 """Images at a time."""
 
@@ -34,7 +35,11 @@ PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.1)
 
 
 class Encoder(nn.Module):
-    """Pixels from 0 to 1 to averages over the last maps, which no gradient changes."""
+    """Pixels from 0 to 1 to averages over the last maps, which no gradient changes.
+
+    Their roots are scaled to length 1: distances are then those of Hellinger, which have a hundred
+    nats more evidence than those of the averages.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +58,8 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Images [B, 3, H, W] to features [B, 1280]."""
         found = [self._features(part) for part in x.float().split(BLOCK)]
-        return torch.cat(found).to(x.dtype)
+        averages = torch.cat(found).clamp(min=0)
+        return normalize(averages.sqrt(), dim=1).to(x.dtype)
 
     def _features(self, x: Tensor) -> Tensor:
         large = interpolate(x, (SIDE, SIDE), mode="bilinear", align_corners=False)
