@@ -25,7 +25,7 @@ from tests.export.libraries import needed
 
 
 @pytest.mark.usefixtures("untyped")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(5))
 def test_evidence_finds_the_symmetry(seed):
     fits, models, _ = symmetric.run(seed)
     ours, plain = fits["invariant"], fits["non-invariant"]
@@ -184,14 +184,14 @@ def test_a_known_symmetry_has_the_evidence_that_gpytorch_computes(monkeypatch):
 
 @pytest.mark.usefixtures("untyped", "few_digits")
 def test_files_of_compact_predictors_are_compared(monkeypatch, tmp_path):
-    monkeypatch.setattr(compact, "SIZES", (8, 1000))
+    monkeypatch.setattr(compact, "SIZES", (8, 16, 1000))
     monkeypatch.setattr(compact, "OrientedEnergy", lambda: None)
     run_main(compact, monkeypatch, "--num-data", "40", "--out", str(tmp_path))
     rows = json.loads((tmp_path / "compact-0.json").read_text())["rows"]
-    whole, small = rows
-    assert [row["averages"] for row in rows] == [40, 8]
-    assert small["megabytes"] <= whole["megabytes"]
-    assert small["moved"] > whole["moved"] == 0
+    whole, small, larger = rows
+    assert [row["averages"] for row in rows] == [40, 8, 16]
+    assert small["megabytes"] <= larger["megabytes"] <= whole["megabytes"]
+    assert small["moved"] > larger["moved"] > whole["moved"] == 0
     assert whole["test_error"] < 20
     assert whole["milliseconds"] > 0
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
-LONG = ("galaxies", "cells_by_patient", "colour_photographs", "molecules", "wearable_sensor")
+LONG = ("cells_by_patient", "colour_photographs", "molecules", "wearable_sensor")
 """Several fits each: the documentation runs them, and `-m slow`."""
 
 

@@ -36,8 +36,8 @@ class Stop(Callback):
             raise RuntimeError("stopped")
 
 
-def test_two_kills(tmp_path):
-    assert crash_test(2, tmp_path, seed=3)[0] == 2
+def test_three_kills(tmp_path):
+    assert crash_test(3, tmp_path, seed=3)[0] == 3
 
 
 def test_a_run_is_read_back_when_it_is_finished(tmp_path):

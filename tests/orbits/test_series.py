@@ -28,9 +28,10 @@ ORBITS = {
 }
 
 
+@pytest.mark.parametrize("shape", [(LENGTH,), (2, LENGTH)])
 @pytest.mark.parametrize("name", ORBITS)
-def test_orbits_pass_their_checks(name, generator):
-    x = torch.randn(16, 2, LENGTH, generator=generator).cumsum(-1)
+def test_orbits_pass_their_checks(name, shape, generator):
+    x = torch.randn(16, *shape, generator=generator).cumsum(-1)
     found = check_orbit(ORBITS[name], x.numpy())
     assert found.passed, str(found)
 

@@ -61,17 +61,11 @@ def feature_map_from(config: Config, tensors: Tensors) -> nn.Module:
             return OrientedEnergy(count, cells, sharpness, *constants)
         case "PatchFeatures":
             contrast, threshold = float(config["contrast"]), float(config["threshold"])
-            sizes = [integer(config[name]) for name in ("cells", "stride", "dilation")]
-            cells, stride, dilation = sizes
+            sizes = {name: integer(config[name]) for name in ("cells", "stride", "dilation")}
+            series = config["series"] is True
             try:
                 return PatchFeatures(
-                    tensors["filters"],
-                    contrast,
-                    cells,
-                    threshold,
-                    stride,
-                    dilation,
-                    config["series"] is True,
+                    tensors["filters"], contrast, threshold=threshold, series=series, **sizes
                 )
             except InputError as error:
                 refuse(str(error))
