@@ -56,12 +56,10 @@ def rows_of(model: Any, data: Any) -> list[dict[str, Any]]:
     whole = Predictor(model, moments)
     rows = [{**row(model, whole, data), "moved": 0.0}]
     print(rows[-1], flush=True)
-    start = time.perf_counter()
     compaction = Compaction(model.model_.kernel, moments)
-    print(f"{time.perf_counter() - start:.0f} s for the order of averages", flush=True)
     expected = predictions(whole, compaction.checked)
     for size in SIZES:
-        if size > len(compaction.points):
+        if size > compaction.most:
             break
         small = Predictor(model, compaction.moments(size))
         gap = moved(expected, predictions(small, compaction.checked))

@@ -17,6 +17,7 @@ import orbitgp
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor, OrbitGPError
 from orbitgp.callbacks.base import Evaluation
 from tests.conftest import QUICK
+from tests.processes import python
 
 pytestmark = pytest.mark.usefixtures("untyped")
 
@@ -78,13 +79,14 @@ def test_the_bar_is_seen_on_a_terminal(columns):
 
 
 def test_a_pipe_gets_lines_and_no_bar():
-    piped = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
-    assert piped.stdout == b""
-    assert b"\r" not in piped.stderr
-    first, *_, last = piped.stderr.decode().splitlines()
+    piped = python("-c", SCRIPT)
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout == ""
+    assert "\r" not in piped.stderr
+    first, *_, last = piped.stderr.splitlines()
     assert first.startswith("exact inference: 24 inputs × 64 draws of their orbits, about ")
-    assert "  evidence " in piped.stderr.decode()
-    assert "step 2 of 5: learning ranges and lengthscale, by the" in piped.stderr.decode()
+    assert "  evidence " in piped.stderr
+    assert "step 2 of 5: learning ranges and lengthscale, by the" in piped.stderr
     assert last.startswith("step 5 of 5: solving for all 24 inputs")
 
 

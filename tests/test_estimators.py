@@ -21,6 +21,7 @@ from orbitgp import (
     coordinate_swap,
 )
 from tests.conftest import QUICK
+from tests.processes import python
 
 CHECK = """
 import sys, warnings
@@ -43,13 +44,8 @@ print(len(results), "checks")
 )
 def test_scikit_learns_own_checks_pass(name, max_steps):
     """In a process of its own, without the type checks that slow tests down."""
-    run = subprocess.run(
-        [sys.executable, "-c", CHECK, name, str(max_steps)],
-        check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    run = python("-c", CHECK, name, max_steps, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert run.returncode == 0, run.stderr
     *failures, summary = run.stdout.splitlines()
     assert not failures, failures
     assert int(summary.split()[0]) > 50

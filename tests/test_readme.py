@@ -5,12 +5,12 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.processes import python
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -28,13 +28,8 @@ def numbers(text):
 def test_first_example_prints_what_it_says():
     """The same words; numbers may differ by rounding from one processor to the next."""
     environment = {name: value for name, value in os.environ.items() if name != "ORBITGP_DATA"}
-    run = subprocess.run(
-        [sys.executable, "-c", blocks("python")[0]],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
+    run = python("-c", blocks("python")[0], env=environment)
+    assert run.returncode == 0, run.stderr
     (said,) = blocks("text")
     assert re.sub(r"[\d.]+", "#", run.stdout) == re.sub(r"[\d.]+", "#", said), run.stdout
     none, affine = run.stdout.splitlines()[:2]

@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import python
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
@@ -21,15 +21,9 @@ def tutorial(path):
 
 @pytest.mark.parametrize("path", [tutorial(path) for path in TUTORIALS])
 def test_runs(path):
-    run = subprocess.run(
-        [sys.executable, str(path)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "MPLBACKEND": "Agg"},
-    )
+    run = python(path, cwd=ROOT, env={**os.environ, "MPLBACKEND": "Agg"})
     print(run.stdout)
+    assert run.returncode == 0, run.stderr
     if path.stem != "plot_symmetric_function":
         worse, *_, better = (float(error) for error in re.findall(r"error ([\d.]+)", run.stdout))
         assert better < worse

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.files.crash import bars
+from tests.processes import python
 
 ROOT = Path(__file__).parents[2]
 QUICK = (
@@ -25,14 +24,7 @@ def environment():
 
 def orbitgp(*arguments, module="orbitgp", **more):
     """A command as a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**environment(), **more},
-    )
+    return python("-m", module, *arguments, cwd=ROOT, env={**environment(), **more})
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ from orbitgp.inference.passes import Resident
 from orbitgp.posterior.inducing import averaged
 from orbitgp.recipes import pass_statistics
 from tests.files.crash import bars
+from tests.processes import FORKS
 
 NUM_DATA = 1100
 """Three chunks, the last one short: uneven for two and for three processes."""
@@ -115,7 +116,8 @@ def work(rank, world_size, folder):
 
 def of_ranks(world_size, folder):
     """The results of every process of a group of this size."""
-    multiprocessing.spawn(work, (world_size, str(folder)), nprocs=world_size)
+    fork = FORKS.get_start_method()
+    multiprocessing.start_processes(work, (world_size, str(folder)), world_size, start_method=fork)
     return [load_file(folder / f"{world_size}-{rank}.safetensors") for rank in range(world_size)]
 
 

@@ -1,8 +1,6 @@
 """Predictor files agree with the estimator, and need no orbitgp."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from orbitgp import (
 )
 from orbitgp.kernels import MaternKernel, RBFKernel, ScaleKernel
 from tests.conftest import QUICK
+from tests.processes import python
 
 pytestmark = pytest.mark.usefixtures("untyped")
 
@@ -71,8 +70,7 @@ def predicted(path, inputs, folder):
     """What another process, without orbitgp, makes of all inputs, and of the first alone."""
     np.save(folder / "inputs.npy", inputs)
     arguments = [str(path), str(folder / "inputs.npy"), str(folder / "found.npz")]
-    command = [sys.executable, "-c", RUN, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = python("-c", RUN, *arguments)
     assert done.returncode == 0, done.stderr
     found = np.load(folder / "found.npz")
     parts = [found[name] for name in found.files]

@@ -5,7 +5,6 @@ in the middle of writing a file (before or after it was flushed, before or after
 """
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -20,6 +19,7 @@ import torch
 
 from benchmarks.timing import RESULTS, machine
 from orbitgp import InvariantGPClassifier, TrainingSettings
+from tests.processes import FORKS
 
 SETTINGS = TrainingSettings(max_steps=6, climb_size=50, climb_draws=8)
 
@@ -64,9 +64,7 @@ def die_in_call(name, number, before):
 
 def run(folder, kill=None):
     """Whether a process of its own came to the end."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["orbitgp.files"])
-    process = context.Process(target=work, args=(folder, kill))
+    process = FORKS.Process(target=work, args=(folder, kill))
     process.start()
     process.join()
     assert process.exitcode in (0, -signal.SIGKILL), f"exit code {process.exitcode}"

@@ -1,8 +1,6 @@
 """The closed-form bound with inducing variables, against slow references and exact inference."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -27,6 +25,7 @@ from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import InducingPosterior
 from orbitgp.scales import Scales
 from tests.conftest import QUICK, assert_close
+from tests.processes import python
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -208,8 +207,9 @@ def test_a_saved_model_has_the_evidence_that_was_reported(tmp_path, num_inducing
     model = InvariantGPClassifier("rotation", **asked).fit(x, y)
     save(model, tmp_path / "model")
     np.savez(tmp_path / "data.npz", x=x, y=y)
-    command = [sys.executable, "-c", RECOMPUTE, tmp_path / "data.npz", tmp_path / "model"]
-    found = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    run = python("-c", RECOMPUTE, tmp_path / "data.npz", tmp_path / "model")
+    assert run.returncode == 0, run.stderr
+    found = float(run.stdout)
     if num_inducing is None:
         assert found == pytest.approx(model.evidence_, rel=1e-6)
     else:

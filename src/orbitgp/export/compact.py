@@ -79,7 +79,7 @@ def compact_predictor(
     moments, kernel = moments_of(estimator.model_), copy.deepcopy(estimator.model_.kernel).cpu()
     whole, smaller = Predictor(estimator, moments), Compaction(kernel, moments)
     expected, size = predictions(whole, smaller.checked), FEWEST
-    while size <= len(smaller.points):
+    while size <= smaller.most:
         found = Predictor(estimator, smaller.moments(size))
         gap = moved(expected, predictions(found, smaller.checked))
         told(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {gap:.4f}")
@@ -103,13 +103,17 @@ class Compaction:
         self.mean = _in_blocks(
             lambda some: average_covariances(kernel, some, points) @ weights, self.fitted
         )
-        few = points[:, :: max(1, points.shape[1] // NUM_POINTS)]
-        most = min(len(points) // 2, MOST)
-        self.points = few[chosen_averages(kernel, few, weights.square().sum(1), most)]
+        self.points = points[:, :: max(1, points.shape[1] // NUM_POINTS)]
+        self.sizes = weights.square().sum(1)
+        self.most = min(len(points) // 2, MOST)
+        self._order = rows[:0]
 
     def moments(self, size: int) -> Moments:
-        """Those of the first averages in this order."""
-        points = self.points[:size]
+        """Those of the first averages in this order, which is found as far as it is needed."""
+        while len(self._order) < min(size, self.most):
+            longer = twice_as_many(self.kernel, self.points, self.sizes, self._order)
+            self._order = longer[: self.most]
+        points = self.points[self._order[:size]]
         prior = average_covariances_among(self.kernel, points)
         gram, moment = torch.zeros_like(prior), self.mean.new_zeros(size, self.mean.shape[1])
         for some, mean in zip(self.fitted.split(BLOCK), self.mean.split(BLOCK), strict=True):
@@ -154,26 +158,26 @@ class Compaction:
         return inverse.mT, torch.stack(kept)
 
 
-def chosen_averages(
-    kernel: Kernel, points: Float[Tensor, "K J D"], sizes: Float[Tensor, "K"], count: int
-) -> Int[Tensor, "M"]:
-    """Those with the largest size × variance given those before, a doubling at a time."""
-    variances = average_variances(kernel, points)
-    chosen = sizes.new_zeros(0, dtype=torch.long)
-    while len(chosen) < count:
-        scores = sizes * variances
-        scores[chosen] = -1
-        more = min(max(FEWEST, len(chosen)), count - len(chosen))
-        chosen = torch.cat([chosen, scores.argsort(descending=True, stable=True)[:more]])
-        if len(chosen) < count:
-            variances = _variances_given(kernel, points, points[chosen])
-    return chosen
+def twice_as_many(
+    kernel: Kernel,
+    points: Float[Tensor, "K J D"],
+    sizes: Float[Tensor, "K"],
+    chosen: Int[Tensor, "M"],
+) -> Int[Tensor, "L"]:
+    """Those chosen, and as many with the largest size × variance given them; the first FEWEST of none."""
+    scores = sizes * _variances_given(kernel, points, points[chosen])
+    scores[chosen] = -1
+    best = scores.argsort(descending=True, stable=True)
+    return torch.cat([chosen, best[: max(FEWEST, len(chosen))]])
 
 
 def _variances_given(
     kernel: Kernel, points: Float[Tensor, "K J D"], known: Float[Tensor, "M J D"]
 ) -> Float[Tensor, "K"]:
     """Var(b | b_known) = k(b, b) − |L⁻¹ k(b_known, b)|²."""
+    variances = average_variances(kernel, points)
+    if not len(known):
+        return variances
     prior = average_covariances_among(kernel, known)
     factor = cholesky(add_jitter(prior, JITTER), "K_mm")
 
@@ -182,7 +186,7 @@ def _variances_given(
         rows = torch.linalg.solve_triangular(factor, covariances.mT, upper=False)
         return rows.square().sum(0)
 
-    return (average_variances(kernel, points) - _in_blocks(explained, points)).clamp(min=0)
+    return (variances - _in_blocks(explained, points)).clamp(min=0)
 
 
 def predictions(predictor: Predictor, points: Float[Tensor, "N S D"]) -> Any:
