@@ -4,9 +4,10 @@ python -m experiments.policies
 
 A small ResNet with 1,000 labels, trained with no augmentation, with the usual one for its data,
 with TrivialAugment, with RandAugment whose magnitude is chosen on a fifth of the labels, and with
-the policy of `discover`, which looks at no validation data. One result for each data set, policy
-and seed, as `policy-DATA-POLICY-SEED.json`; those that were recorded at the same commit are not run
-again. The test images are looked at once, at the end of each.
+the changes that are `tolerated` by a model without an orbit, for which no data are held out. One
+result for each data set, policy and seed, as `policy-DATA-POLICY-SEED.json`; those that were
+recorded at the same commit are not run again. The test images are looked at once, at the end of
+each.
 """
 
 import argparse
@@ -22,10 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from experiments.discoveries import discovered
 from experiments.order import load
 from experiments.record import RESULTS, record_once
-from orbitgp import export_policy
+from orbitgp import InvariantGPClassifier, export_policy, tolerated
 from tests.export.libraries import declare_operators
 
 DATA = ("mnist-1000", "fashion-1000", "malaria-1000", "cifar-1000")
@@ -178,15 +178,19 @@ def chosen_magnitude(data: Images, num_classes: int, seed: int) -> int:
     return min(MAGNITUDES, key=error)
 
 
-def by_evidence(name: str, seed: int) -> tuple[Augment, dict[str, Any]]:
-    """The policy of the evidence of the training images."""
-    features, found = discovered(load(name, seed), seed)
-    orbit = found.estimator.orbit_
-    about = {"features": features, "found": found.names, "learned": orbit.describe()}
-    if not found.names:
-        return _unchanged, about
-    policy: Any = export_policy(orbit, "torchvision")
-    return policy.make(), {**about, "source": policy.source}
+def by_tolerance(name: str, seed: int) -> tuple[Augment, dict[str, Any]]:
+    """The changes of training images that leave their labels as they are."""
+    data = load(name, seed)
+    model = InvariantGPClassifier("none", random_state=seed).fit(data.x, data.y)
+    evidence, found = model.feature_evidence_, tolerated(model, data.x, data.y)
+    about = {
+        "features": max(evidence, key=lambda each: evidence[each]),
+        "found": found.names,
+        "tolerated": found.orbit.describe(),
+        "changes": found.records(),
+    }
+    policy: Any = export_policy(found.orbit, "torchvision", leave_out=True)
+    return policy.make(), {**about, "left_out": policy.left_out, "source": policy.source}
 
 
 def _unchanged(images: Tensor) -> Tensor:
@@ -198,7 +202,7 @@ def policy_of(
 ) -> tuple[Augment, dict[str, Any]]:
     """An augmentation, and what is to be told of it."""
     if policy == "ours":
-        return by_evidence(name, seed)
+        return by_tolerance(name, seed)
     if policy == "rand":
         magnitude = chosen_magnitude(data, num_classes, seed)
         return rand_augment(magnitude), {"magnitude": magnitude}

@@ -32,6 +32,7 @@ from orbitgp import (
     compose,
     load,
     save,
+    tolerated,
 )
 from orbitgp.data.stream import ArrayStream
 from orbitgp.devices import chosen_device, rates_of
@@ -230,12 +231,15 @@ def test_the_evidence_is_asked_there(away):
     with Pretend():
         worth = ablate(model, x, y)["rotation"]
         found = certificate(model, x[:6], y[:6], num_draws=2)
+        changes = tolerated(model, x, y).changes
         copied = pickle.loads(pickle.dumps(model)).to("cpu")
     here = ablate(copied, x, y)["rotation"]
     assert worth.removed == pytest.approx(here.removed, rel=1e-4, abs=1e-4)
     expected = certificate(copied, x[:6], y[:6], num_draws=2)
     for one, other in zip(found.dangers, expected.dangers, strict=True):
         assert one.probability == pytest.approx(other.probability, abs=1e-6)
+    losses = [change.loss for change in tolerated(copied, x, y).changes]
+    assert [change.loss for change in changes] == pytest.approx(losses)
 
 
 def test_the_plan_names_the_device(capsys):

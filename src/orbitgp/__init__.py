@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from orbitgp.evidence.comparison import Comparison
     from orbitgp.evidence.discover import discover
     from orbitgp.evidence.discovery import Discovery
+    from orbitgp.evidence.tolerance import Tolerance
+    from orbitgp.evidence.tolerated import tolerated
     from orbitgp.evidence.transformations import Transformation
     from orbitgp.exact_model import ExactInvariantGP
     from orbitgp.export.export_policy import export_policy
@@ -140,6 +142,7 @@ __all__ = [
     "TensorBoardLog",
     "TimeAffine",
     "TimeWarp",
+    "Tolerance",
     "TrainingSettings",
     "Transformation",
     "Translation",
@@ -166,6 +169,7 @@ __all__ = [
     "solve",
     "statistics",
     "stream_statistics",
+    "tolerated",
     "unbiased_pairs",
 ]
 
@@ -186,6 +190,8 @@ _HOMES = {
     "evidence.comparison": ("Comparison",),
     "evidence.discover": ("discover",),
     "evidence.discovery": ("Discovery",),
+    "evidence.tolerance": ("Tolerance",),
+    "evidence.tolerated": ("tolerated",),
     "evidence.transformations": ("Transformation",),
     "exact_model": ("ExactInvariantGP",),
     "export.export_policy": ("export_policy",),

@@ -164,7 +164,7 @@ def twice_as_many(
     sizes: Float[Tensor, "K"],
     chosen: Int[Tensor, "M"],
 ) -> Int[Tensor, "L"]:
-    """Those chosen, and as many with the largest size × variance given them; the first FEWEST of none."""
+    """Those chosen, and as many with the largest size × variance given them; at first FEWEST."""
     scores = sizes * _variances_given(kernel, points, points[chosen])
     scores[chosen] = -1
     best = scores.argsort(descending=True, stable=True)

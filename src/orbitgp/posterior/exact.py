@@ -9,6 +9,9 @@ is positive definite. With A = K + σ²I = L Lᵀ, α = A⁻¹Y (Rasmussen and W
     log p(Y) = −½ tr Yᵀα − C Σ log L_nn − ½ N C log 2π
     f(x) | Y  ~  N(k·α, k_f(x, x) − |L⁻¹k|²)
     f(x_n) | all but y_n  ~  N(y_n − α_n / (A⁻¹)_nn, 1 / (A⁻¹)_nn − σ²)
+    f(x)   | all but y_n  ~  N(k·α − c α_n / (A⁻¹)_nn, k_f(x, x) − |L⁻¹k|² + c² / (A⁻¹)_nn)
+
+with c = k·A⁻¹e_n.
 """
 
 import math
@@ -154,6 +157,24 @@ class ExactPosterior(nn.Module):
             return Prediction.exact(mean, variance.unsqueeze(1).expand_as(mean))
 
         return predict
+
+    @torch.no_grad()
+    def predict_without(
+        self, kernel: Kernel, sample: OrbitSample, rows: Int[Tensor, "R"]
+    ) -> Prediction:
+        """f at each of R inputs, given all data but one: row `rows[r]` of them for input r."""
+        covariances = average_covariances(kernel, sample.points, self.points)
+        size = self.factor.new_zeros(len(self.points), len(rows))
+        units = size.index_put(
+            (rows, torch.arange(len(rows), device=rows.device)), size.new_ones(())
+        )
+        whitened = _whitened(self.factor, covariances).double()
+        own = torch.linalg.solve_triangular(self.factor, units, upper=False).double()
+        inverse, across = own.square().sum(0), (own * whitened).sum(0)
+        mean = covariances @ self.weights - (across / inverse).unsqueeze(1) * self.weights[rows]
+        explained = whitened.square().sum(0) - across.square() / inverse
+        variance = (average_variances(kernel, sample.points) - explained).clamp(min=0)
+        return Prediction.exact(mean, variance.unsqueeze(1).expand_as(mean))
 
     @torch.no_grad()
     def joint(
