@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from orbitgp import InvariantGPRegressor, SignFlips, export_policy, load
+from orbitgp import InvariantGPRegressor, SignFlips, export_policy, load, tolerated
 from orbitgp.cli import main, schemas
 from orbitgp.data.npz import read_npz
 from orbitgp.evidence.ablation import read_ablation
@@ -181,6 +181,19 @@ def test_export(fitted, tmp_path, capsys):
     assert (code, record["out"], record["source"]) == (0, str(out), None)
     assert main(["export", str(run), "--policy", "albumentations"]) == 0
     assert capsys.readouterr().out == export_policy(orbit, "albumentations").source
+
+
+def test_export_of_what_labels_tolerate(fitted, images, capsys):
+    run, _, _ = fitted
+    line = ("export", run, "--policy", "json", "--tolerated", images)
+    code, record = in_process(capsys, *line)
+    conforms(record, schemas.ExportRecord)
+    data = read_npz(images)
+    found = tolerated(load(run), data["x_train"], data["y_train"])
+    assert (code, json.loads(record["source"])) == (0, export_policy(found.orbit, "json").make())
+    assert found.names
+    code, record = in_process(capsys, *line[:-1], "missing.npz")
+    assert (code, record["error"]["kind"]) == (3, "FileError")
 
 
 def test_export_of_a_predictor(fitted, tmp_path, capsys):

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from orbitgp.cli.bad_input import bad_input
 from orbitgp.cli.command import RUN, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.output import Output
+from orbitgp.cli.reading import DATA, as_fitted, read_labelled
 from orbitgp.cli.runs import load_run
 from orbitgp.cli.schemas import ExportRecord, PredictorRecord
 from orbitgp.errors import InputError
@@ -21,6 +23,12 @@ ARGUMENTS = (
     Argument("--policy", "write the augmentation for this library", choices=LIBRARIES),
     Argument("--predictor", "write a file that predicts: .pt2 or .onnx", path=True),
     Argument("--compact", "smaller predictor; how far predictions may move, such as 0.01", float),
+    Argument(
+        "--tolerated",
+        "the data of the run: write the changes by which these keep their labels instead",
+        path=True,
+    ),
+    *DATA[1:],
     Argument("--out", "file for the policy; its text is printed if not given", path=True),
     Argument("--leave_out", "leave out what the library cannot express", bool),
 )
@@ -36,7 +44,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     model = load_run(Path(options["run"]))  # first, since it needs no torch to say no
     if options["policy"] is None:
         return _write_predictor(model, options, output)
-    orbit = model.orbit_
+    orbit = model.orbit_ if options["tolerated"] is None else _tolerated(model, options)
     from orbitgp.export.export_policy import export_policy
 
     policy = export_policy(orbit, options["policy"], leave_out=options["leave_out"])
@@ -54,6 +62,16 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     }
     output.show(record, policy.source.rstrip("\n") if path is None else path)
     return DONE
+
+
+def _tolerated(model: Any, options: Mapping[str, Any]) -> Any:
+    from orbitgp.evidence.tolerated import tolerated
+
+    source = options["tolerated"]
+    how = as_fitted(Path(options["run"]), source, options["target"], options["image_size"])
+    data = read_labelled(source, *how)
+    with bad_input():
+        return tolerated(model, data.x, data.y).orbit
 
 
 def _write_predictor(model: Any, options: Mapping[str, Any], output: Output) -> int:
