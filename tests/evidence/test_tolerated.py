@@ -106,6 +106,8 @@ def test_transformations_of_ones_own(arrow_model):
 
 def test_what_cannot_tell_is_refused(arrow_model):
     model, images, labels = arrow_model
+    with pytest.raises(InputError, match=r"such as 0\.01; got 1"):
+        tolerated(model, images, labels, tolerance=1)
     with pytest.raises(InputError, match="call fit first"):
         tolerated(InvariantGPClassifier(), images, labels)
     with pytest.raises(InputError, match=r"fitted to inputs of shape \(12, 12\); got \(6, 12\)"):

@@ -6,10 +6,10 @@ every one has to be recognisable. So each input x_n is changed, and its label pr
 data but x_n, which the exact posterior of some of them has in closed form. The width of a
 transformation is the largest of those tried for which
 
-    mean_n ℓ(y_n, f(T x_n) | all but y_n)  ≤  mean_n ℓ_n + 2 √(Var ℓ_n / n),
+    mean_n ℓ(y_n, f(T x_n) | all but y_n)  ≤  mean_n ℓ(y_n, f(x_n) | all but y_n) + ε,
 
-with ℓ_n the loss of x_n as it is: 1 for a wrong label, or the squared error of a number. No data
-are held out, and nothing is learned.
+where the loss ℓ is 1 for a wrong label, or the squared error of a number in units of the variance
+of all. No data are held out, and nothing is learned.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from orbitgp.errors import InputError
 from orbitgp.estimators import InvariantGPClassifier
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.kinds import kind_of
@@ -30,9 +31,6 @@ from orbitgp.kernels import average_covariances_among
 NUM_KNOWN, NUM_CHANGED = 2000, 1000
 """Data that labels are told from, and those of them that are changed, at most."""
 
-DEVIATIONS = 2.0
-"""Standard errors of the loss by which it may rise."""
-
 BATCH = 250
 
 
@@ -43,6 +41,7 @@ def tolerated(
     *,
     kind: str | None = None,
     transformations: Sequence[Transformation] | None = None,
+    tolerance: float = 0.01,
     random_state: int = 0,
 ) -> Tolerance:
     """Find how far inputs may be changed before their labels cannot be told from all others.
@@ -62,6 +61,9 @@ def tolerated(
         others images.
     transformations : sequence of Transformation, optional
         What to try, if not what suits the kind of data.
+    tolerance : float, default=0.01
+        How many more of the changed inputs may have a label that is told wrongly, as a share; of
+        numbers, how much more of their variance may be left unexplained.
     random_state : int, default=0
         Seed of the order of the data, of orbit draws, and of the changes.
 
@@ -73,7 +75,7 @@ def tolerated(
     Raises
     ------
     InputError
-        If the model is not fitted, or the data do not suit it.
+        If the model is not fitted, the data do not suit it, or the tolerance is no share.
 
     See Also
     --------
@@ -89,6 +91,11 @@ def tolerated(
     >>> tolerated(InvariantGPRegressor(random_state=0).fit(X, y), X, y).names
     ['swap of columns 0 and 1', 'sign of column 0', 'sign of column 1']
     """
+    if not 0 < tolerance < 1:
+        raise InputError(
+            "tolerance is a share of labels that may be told wrongly, above 0 and below 1, such as "
+            f"0.01; got {tolerance}"
+        )
     left_out = LeftOut(model, X, y, random_state)
     if transformations is None:
         transformations = kind_of(left_out.x.shape[1:], kind)
@@ -100,7 +107,7 @@ def tolerated(
             generator = torch.Generator().manual_seed(random_state)
             points = orbit.sample(left_out.x, 1, generator=generator).points.squeeze(1)
             rise = left_out.losses(points) - left_out.expected
-            small = rise.mean().item() <= left_out.limit
+            small = rise.mean().item() <= tolerance
             loss, error = left_out.expected.mean() + rise.mean(), rise.std() / len(rise) ** 0.5
             told = orbit.describe()
             changes.append(Change(part.name, width, told, loss.item(), error.item(), small))
@@ -109,7 +116,7 @@ def tolerated(
                 break
     orbit = orbit_of(_without_contained(chosen))
     loss = left_out.expected.mean().item()
-    return Tolerance(orbit, changes, loss, left_out.limit, len(left_out.x))
+    return Tolerance(orbit, changes, loss, tolerance, len(left_out.x))
 
 
 class LeftOut:
@@ -128,7 +135,6 @@ class LeftOut:
         self.classes = isinstance(estimator, InvariantGPClassifier)
         self.x = subset.x[:NUM_CHANGED]
         self.expected = self.losses(self.x)
-        self.limit = DEVIATIONS * self._deviation() / len(self.x) ** 0.5
 
     def losses(self, points: Float[Tensor, "R *event"]) -> Float[Tensor, "R"]:
         """Of what each of the first inputs was changed to."""
@@ -144,13 +150,6 @@ class LeftOut:
         if self.classes:  # with one variance for all classes, the largest mean is most probable
             return (found.mean.argmax(1) != labels).double()
         return (found.mean - labels).square().mean(1).double()
-
-    def _deviation(self) -> float:
-        """Of losses; as if one label more were wrong, since none of so many says little."""
-        if not self.classes:
-            return self.expected.std().item()
-        share = (self.expected.sum().item() + 1) / (len(self.expected) + 2)
-        return (share * (1 - share)) ** 0.5
 
 
 def _without_contained(chosen: Mapping[Transformation, float]) -> dict[Transformation, float]:

@@ -55,10 +55,9 @@ def header(library: str, steps: Sequence[Step], remarks: Sequence[str], notes: s
         "\n".join(wrapped(f"  {line}", indent=5) for line in told),
         *(wrapped(line) for line in remarks),
         wrapped(
-            "The ranges are those of an orbit of orbitgp, which learns them from training data by "
-            "the marginal likelihood: they are the changes that leave labels as they are. Noise "
-            "and brightness are in units of the largest value of the training images, so images "
-            "are expected to have values from 0 to 1."
+            "The ranges are those of an orbit of orbitgp: the changes that leave labels as they "
+            "are, as far as training data tell. Noise and brightness are in units of the largest "
+            "value of the training images, so images are expected to have values from 0 to 1."
         ),
         wrapped(notes),
     ]
