@@ -141,6 +141,7 @@ def test_public_names():
         "Recognition",
         *("InvariantGPClassifier", "InvariantGPRegressor", "TrainingSettings", "load", "save"),
         *("compare", "Comparison", "ablate", "Ablation", "discover", "Discovery"),
+        *("tolerated", "Tolerance"),
         *("Transformation", "certificate", "Certificate", "check_orbit", "OrbitCheck"),
         *("export_policy", "Policy", "export_predictor"),
         *("OrbitDisplay", "EvidenceDisplay", "RangeDisplay", "CalibrationDisplay"),

@@ -9,12 +9,12 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from orbitgp import Affine, InvariantGPClassifier, export_predictor
+from orbitgp import Affine, InvariantGPClassifier, export_policy, export_predictor
 from tests.conftest import QUICK
 from tests.export.libraries import needed
 
 PAGE = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
-LOOP, *PREDICTORS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+LOOP, TOLERATED, *PREDICTORS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.usefixtures("untyped")
@@ -36,6 +36,17 @@ def test_the_training_loop_runs(tmp_path, monkeypatch):
     exec(compile(LOOP, "export.md", "exec"), names)
     assert not torch.equal(network[1].weight, before)
     assert "LearnedAugmentation" in (tmp_path / "augmentation.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("untyped")
+def test_a_policy_of_what_labels_tolerate():
+    x, y = load_digits(return_X_y=True)
+    images, labels = x[:100].reshape(-1, 8, 8), y[:100]
+    model = InvariantGPClassifier("none", settings=QUICK, random_state=0).fit(images, labels)
+    names = {"model": model, "X_train": images, "y_train": labels, "export_policy": export_policy}
+    exec(compile(TOLERATED, "export.md", "exec"), names)
+    assert "LearnedAugmentation" in names["policy"].source
+    assert names["policy"].steps
 
 
 @pytest.mark.usefixtures("untyped")
