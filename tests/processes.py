@@ -2,14 +2,19 @@
 
 A fork of a process that has done nothing but import what torch, GPyTorch and scikit-learn bring,
 and so knows nothing of orbitgp or of tests. It starts seconds earlier than a new interpreter, which
-tests of imports, of terminals and of signals from outside need instead.
+tests of imports and of signals from outside need instead.
 """
 
+import fcntl
 import multiprocessing
 import os
+import pty
 import runpy
+import select
+import struct
 import sys
 import tempfile
+import termios
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -19,22 +24,41 @@ FORKS.set_forkserver_preload(["torch", "gpytorch", "jaxtyping", "sklearn.base"])
 
 def python(*arguments, cwd=None, env=None):
     """What `python -c CODE …`, `python -m MODULE …` or `python FILE …` prints and returns."""
-    command = [*map(str, arguments)]
     with tempfile.TemporaryDirectory() as folder:
         printed = [Path(folder) / "stdout", Path(folder) / "stderr"]
-        place = os.fspath(cwd or Path.cwd())
-        begin = (command, place, env or {**os.environ}, printed)
-        process = FORKS.Process(target=_begin, args=begin)
-        process.start()
+        process = _started(arguments, printed, cwd, env)
         process.join()
         texts = [path.read_text() for path in printed]
-    return CompletedProcess(command, process.exitcode, *texts)
+    return CompletedProcess(arguments, process.exitcode, *texts)
+
+
+def on_a_terminal(*arguments, columns, cwd=None, env=None):
+    """The exit code, and all that is seen on a terminal of so many columns."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    process, seen = _started(arguments, [os.ttyname(follower)] * 2, cwd, env), b""
+    while True:
+        if select.select([leader], [], [], 0.1)[0]:
+            seen += os.read(leader, 4096)
+        elif not process.is_alive():
+            break
+    for end in (leader, follower):
+        os.close(end)
+    return process.exitcode, seen.decode()
+
+
+def _started(arguments, printed, cwd, env):
+    command, place = [*map(str, arguments)], os.fspath(cwd or Path.cwd())
+    begin = (command, place, {**os.environ} if env is None else env, printed)
+    process = FORKS.Process(target=_begin, args=begin)
+    process.start()
+    return process
 
 
 def _begin(command, cwd, env, printed):
     """Become the command."""
     for number, path in enumerate(printed, start=1):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY), number)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

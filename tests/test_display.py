@@ -1,12 +1,6 @@
 """What people see: the notebook's card, the bar on a terminal, logs, and warnings that matter."""
 
-import fcntl
-import os
-import pty
-import struct
-import subprocess
 import sys
-import termios
 
 import numpy as np
 import pytest
@@ -17,7 +11,7 @@ import orbitgp
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor, OrbitGPError
 from orbitgp.callbacks.base import Evaluation
 from tests.conftest import QUICK
-from tests.processes import python
+from tests.processes import on_a_terminal, python
 
 pytestmark = pytest.mark.usefixtures("untyped")
 
@@ -52,22 +46,8 @@ InvariantGPClassifier("affine", settings=settings, random_state=0, verbose=True)
 
 @pytest.mark.parametrize("columns", [200, 0])
 def test_the_bar_is_seen_on_a_terminal(columns):
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    run = subprocess.Popen([sys.executable, "-c", SCRIPT], stderr=follower, stdout=follower)
-    os.close(follower)
-    seen = b""
-    while True:
-        try:
-            piece = os.read(leader, 4096)
-        except OSError:  # the terminal was closed at the other end
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(leader)
-    assert run.wait() == 0
-    text = seen.decode()
+    code, text = on_a_terminal("-c", SCRIPT, columns=columns)
+    assert code == 0, text
     for part in (
         "exact inference: 24 inputs × 64 draws",
         "evidence ",

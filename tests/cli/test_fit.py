@@ -1,14 +1,10 @@
 """Fitting: configuration, what is printed, what is kept, and all ways to be stopped."""
 
-import fcntl
 import json
 import os
-import pty
 import socket
-import struct
 import subprocess
 import sys
-import termios
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +19,7 @@ from orbitgp.fit.settings import TrainingSettings
 from orbitgp.orbits.names import NAMES
 from tests.cli.conftest import QUICK, ROOT, environment, orbitgp
 from tests.cli.schema import conforms
+from tests.processes import on_a_terminal
 
 
 def options_of(images, folder):
@@ -130,31 +127,11 @@ def test_a_folder_is_read_back_or_refused(fitted, images, capsys):
     assert (run / "command.json").read_bytes() == before
 
 
-def on_a_terminal(*arguments):
-    """Exit code and all that is seen on a terminal of 150 columns."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
-    command = [sys.executable, "-m", "orbitgp", *map(str, arguments)]
-    process = subprocess.Popen(
-        command, stdout=follower, stderr=follower, cwd=ROOT, env=environment()
-    )
-    os.close(follower)
-    seen = b""
-    while True:
-        try:
-            piece = os.read(leader, 4096)
-        except OSError:  # closed at the other end
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(leader)
-    return process.wait(), seen.decode()
-
-
 def test_a_person_sees_a_bar_and_a_summary(table, tmp_path):
     run = tmp_path / "run"
-    code, seen = on_a_terminal("fit", "--data", table, "--target", "sum", "--out", run, *QUICK)
+    command = ("fit", "--data", table, "--target", "sum", "--out", run, *QUICK)
+    place = {"cwd": ROOT, "env": environment()}
+    code, seen = on_a_terminal("-m", "orbitgp", *command, columns=150, **place)
     assert code == 0, seen
     for part in ("regression: the labels are floats", "evidence ", "/5 ", "it/s"):
         assert part in seen
