@@ -35,11 +35,11 @@ def test_the_card_of_a_fitted_estimator_says_what_was_learned():
 SCRIPT = """
 import numpy as np
 from orbitgp import InvariantGPClassifier, TrainingSettings
-images = 0.3 * np.random.default_rng(0).random((24, 6, 6))
+images = 0.3 * np.random.default_rng(0).random((60, 6, 6))
 images[::2, 2] = 5
 settings = TrainingSettings(max_steps=4, scan_draws=4, climb_draws=4)
 InvariantGPClassifier("affine", settings=settings, random_state=0, verbose=True).fit(
-    images, np.arange(24) % 2
+    images, np.arange(60) % 2
 )
 """
 
@@ -49,7 +49,7 @@ def test_the_bar_is_seen_on_a_terminal(columns):
     code, text = on_a_terminal("-c", SCRIPT, columns=columns)
     assert code == 0, text
     for part in (
-        "exact inference: 24 inputs × 64 draws",
+        "exact inference: 60 inputs × 64 draws",
         "evidence ",
         "nats",
         "it/s",
@@ -64,10 +64,10 @@ def test_a_pipe_gets_lines_and_no_bar():
     assert piped.stdout == ""
     assert "\r" not in piped.stderr
     first, *_, last = piped.stderr.splitlines()
-    assert first.startswith("exact inference: 24 inputs × 64 draws of their orbits, about ")
+    assert first.startswith("exact inference: 60 inputs × 64 draws of their orbits, about ")
     assert "  evidence " in piped.stderr
     assert "step 2 of 5: learning ranges and lengthscale, by the" in piped.stderr
-    assert last.startswith("step 5 of 5: solving for all 24 inputs")
+    assert last.startswith("step 5 of 5: solving for all 60 inputs")
 
 
 def test_a_model_that_found_nothing_says_so():

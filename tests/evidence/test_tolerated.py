@@ -34,14 +34,14 @@ def test_what_all_but_one_of_the_data_tell(generator):
     others = torch.randn(4, 3, 2, dtype=torch.float64, generator=generator)
     kernel, rows = RBF(1.0, 2.0).double(), torch.tensor([7, 0, 11, 0])
     whole, solution = posterior_of(points, targets)
-    found = whole.predict_without(kernel, OrbitSample(others), rows)
+    found = whole.predictor_without(kernel, rows)(OrbitSample(others))
     for place, row in enumerate(rows.tolist()):
         kept = [n for n in range(12) if n != row]
         fewer, _ = posterior_of(points[kept], targets[kept])
         expected = fewer.predictor(kernel)(OrbitSample(others[place : place + 1]))
         assert_close(found.mean[place : place + 1], expected.mean)
         assert_close(found.variance[place : place + 1], expected.variance)
-    own = whole.predict_without(kernel, OrbitSample(points), torch.arange(12))
+    own = whole.predictor_without(kernel, torch.arange(12))(OrbitSample(points))
     expected = leave_one_out(solution, targets, NOISE, torch.arange(12))
     assert_close(own.mean, expected.mean)
     assert_close(own.variance, expected.variance)
@@ -110,7 +110,10 @@ def test_what_cannot_tell_is_refused(arrow_model):
         tolerated(model, images, labels, tolerance=1)
     with pytest.raises(InputError, match="call fit first"):
         tolerated(InvariantGPClassifier(), images, labels)
-    with pytest.raises(InputError, match=r"fitted to inputs of shape \(12, 12\); got \(6, 12\)"):
+    with pytest.raises(
+        InputError,
+        match=r"fitted to inputs of shape \(12, 12\); got an array of shape \(150, 6, 12\)",
+    ):
         tolerated(model, images[:, :6], labels)
 
 

@@ -17,7 +17,7 @@ from orbitgp.data.recognise import stream_of
 from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator
-from orbitgp.estimators.inputs import check_dense, explained
+from orbitgp.estimators.inputs import check_alike, check_dense, explained
 from orbitgp.estimators.survey import flat_labels, survey
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.fit.settings import TrainingSettings
@@ -243,15 +243,22 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
 
     def training_data(self, X: Any, y: Any) -> tuple[Tensor, Tensor, Task]:
         """Inputs and numbers of classes as the fitted model has them, and how they are modelled."""
-        X, y = self._validated(X, y)
+        check_alike(X, tuple(self.input_shape_.tolist()), self.scale_)
+        X, y = self._validated(X, y, reset=False)
         task = self._task(len(self.classes_), None)
         return self._inputs(X).to(self.device_), self._class_numbers(y).to(self.device_), task
 
-    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
         with explained():
             X, y = validate_data(
-                self, X, y, dtype=(np.float64, np.float32), allow_nd=True, ensure_min_samples=2
+                self,
+                X,
+                y,
+                reset=reset,
+                dtype=(np.float64, np.float32),
+                allow_nd=True,
+                ensure_min_samples=2,
             )
         return X, y
 

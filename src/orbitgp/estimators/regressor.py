@@ -14,7 +14,7 @@ from orbitgp.data.recognise import stream_of
 from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator
-from orbitgp.estimators.inputs import check_dense, explained
+from orbitgp.estimators.inputs import check_alike, check_dense, explained
 from orbitgp.estimators.survey import survey
 from orbitgp.estimators.task import Task, Whole
 from orbitgp.fit.run import Outcome
@@ -187,13 +187,14 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         whole = Whole(stream, found.num_data, found.largest or 1.0, self._standard)
         return self._fit_targets(X, y, np.sqrt(found.squares / found.num_data), whole)
 
-    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[np.ndarray, np.ndarray]:
         check_dense(X)
         with explained():
             X, y = validate_data(
                 self,
                 X,
                 y,
+                reset=reset,
                 dtype=(np.float64, np.float32),
                 allow_nd=True,
                 ensure_min_samples=2,
@@ -213,7 +214,8 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
 
     def training_data(self, X: Any, y: Any) -> tuple[Tensor, Tensor, Task]:
         """Inputs and targets as the fitted model has them, and how they are modelled."""
-        X, y = self._validated(X, y)
+        check_alike(X, tuple(self.input_shape_.tolist()), self.scale_)
+        X, y = self._validated(X, y, reset=False)
         x, targets = self._inputs(X).to(self.device_), self._standard(y).to(self.device_)
         return x, targets, _task(in_memory=True)
 

@@ -34,12 +34,6 @@ class FittedEvidence:
                 "the evidence is asked of a fitted InvariantGPClassifier or InvariantGPRegressor; "
                 f"got {estimator!r:.80}: call fit first"
             )
-        fitted, given = tuple(estimator.input_shape_.tolist()), np.shape(X)[1:]
-        if given != fitted:
-            raise InputError(
-                f"the model was fitted to inputs of shape {fitted}; got {given}: pass the data of "
-                "its fit"
-            )
         x, labels, task = estimator.training_data(X, y)
         parts = estimator.model_.parts(likelihood=task.likelihood)
         self.model = OrbitModel(**copy.deepcopy(parts)).to(x.device)

@@ -12,11 +12,11 @@ where the loss ℓ is 1 for a wrong label, or the squared error of a number in u
 of all. No data are held out, and nothing is learned.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.errors import InputError
@@ -26,7 +26,6 @@ from orbitgp.evidence.kinds import kind_of
 from orbitgp.evidence.tolerance import Change, Tolerance
 from orbitgp.evidence.transformations import Transformation, is_contained, orbit_of
 from orbitgp.inference.exact import exact_posterior
-from orbitgp.kernels import average_covariances_among
 
 NUM_KNOWN, NUM_CHANGED = 2000, 1000
 """Data that labels are told from, and those of them that are changed, at most."""
@@ -103,20 +102,14 @@ def tolerated(
     changes: list[Change] = []
     for part in transformations:
         for width in sorted(part.widths, reverse=True):
-            orbit = orbit_of({part: width}).to(left_out.x.device)
-            generator = torch.Generator().manual_seed(random_state)
-            points = orbit.sample(left_out.x, 1, generator=generator).points.squeeze(1)
-            rise = left_out.losses(points) - left_out.expected
-            small = rise.mean().item() <= tolerance
-            loss, error = left_out.expected.mean() + rise.mean(), rise.std() / len(rise) ** 0.5
-            told = orbit.describe()
-            changes.append(Change(part.name, width, told, loss.item(), error.item(), small))
-            if small:
+            change = left_out.changed(part, width, tolerance, random_state)
+            changes.append(change)
+            if change.tolerated:
                 chosen[part] = width
                 break
-    orbit = orbit_of(_without_contained(chosen))
+    needed = {part: width for part, width in chosen.items() if not is_contained(part, chosen)}
     loss = left_out.expected.mean().item()
-    return Tolerance(orbit, changes, loss, tolerance, len(left_out.x))
+    return Tolerance(orbit_of(needed), changes, loss, tolerance, len(left_out.x))
 
 
 class LeftOut:
@@ -126,35 +119,40 @@ class LeftOut:
         generator = torch.Generator().manual_seed(random_state)
         asked = FittedEvidence(estimator, X, y, generator=generator)
         landscape = asked.landscape(NUM_KNOWN)
-        subset, scales = landscape.subset, landscape.at(asked.z)
-        known = asked.sampling.order[:NUM_KNOWN]
-        covariance = average_covariances_among(asked.model.kernel, subset.points(asked.model))
-        parts = subset.x, subset.targets, subset.noise, scales, covariance
+        subset, covariance = landscape.subset, landscape.covariance(asked.z)
+        assert covariance is not None  # a fitted model has finite ones
+        parts = subset.x, subset.targets, subset.noise, landscape.scales(covariance), covariance
         self.model, _ = exact_posterior(asked.model, *parts)
+        known = asked.sampling.order[: len(subset.x)]
         self.labels = asked.sampling.problem.examples.y[known]
         self.classes = isinstance(estimator, InvariantGPClassifier)
         self.x = subset.x[:NUM_CHANGED]
+        rows = torch.arange(len(self.x), device=self.x.device)
+        kernel, posterior = self.model.kernel, self.model.posterior
+        self.predictors = [posterior.predictor_without(kernel, some) for some in rows.split(BATCH)]
         self.expected = self.losses(self.x)
 
-    def losses(self, points: Float[Tensor, "R *event"]) -> Float[Tensor, "R"]:
-        """Of what each of the first inputs was changed to."""
-        rows = torch.arange(len(points), device=points.device)
-        parts = zip(points.split(BATCH), rows.split(BATCH), strict=True)
-        return torch.cat([self._losses(x, some) for x, some in parts])
+    def changed(
+        self, part: Transformation, width: float, tolerance: float, random_state: int
+    ) -> Change:
+        """What a transformation of this width does to the losses."""
+        orbit = orbit_of({part: width}).to(self.x.device)
+        generator = torch.Generator().manual_seed(random_state)
+        losses = self.losses(orbit.sample(self.x, 1, generator=generator).points.squeeze(1))
+        rise = losses - self.expected
+        error = rise.std().item() / len(rise) ** 0.5
+        small = rise.mean().item() <= tolerance
+        return Change(part.name, width, orbit.describe(), losses.mean().item(), error, small)
 
     @torch.no_grad()
-    def _losses(self, x: Float[Tensor, "R *event"], rows: Int[Tensor, "R"]) -> Float[Tensor, "R"]:
-        posterior, labels = self.model.posterior, self.labels[rows]
-        sample = self.model.sample_orbit_at(x, posterior.noise)
-        found = posterior.predict_without(self.model.kernel, sample, rows)
+    def losses(self, points: Float[Tensor, "R *event"]) -> Float[Tensor, "R"]:
+        """Of what each of the first inputs was changed to."""
+        noise = self.model.posterior.noise
+        means = [
+            predict(self.model.sample_orbit_at(x, noise)).mean
+            for x, predict in zip(points.split(BATCH), self.predictors, strict=True)
+        ]
+        mean, labels = torch.cat(means), self.labels[: len(points)]
         if self.classes:  # with one variance for all classes, the largest mean is most probable
-            return (found.mean.argmax(1) != labels).double()
-        return (found.mean - labels).square().mean(1).double()
-
-
-def _without_contained(chosen: Mapping[Transformation, float]) -> dict[Transformation, float]:
-    return {
-        part: width
-        for part, width in chosen.items()
-        if not is_contained(part, {o: w for o, w in chosen.items() if o is not part})
-    }
+            return (mean.argmax(1) != labels).double()
+        return (mean - labels).square().mean(1).double()

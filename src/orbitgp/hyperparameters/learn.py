@@ -77,13 +77,21 @@ class Landscape:
 
     def at(self, z: np.ndarray) -> Scales:
         """The evidence, with the best variance and noise."""
+        among = self.covariance(z)
+        return NOTHING if among is None else self.scales(among)
+
+    def covariance(self, z: np.ndarray) -> Float[Tensor, "N N"] | None:
+        """Of the averages of g, without variance; None if a number leaves the range of numbers."""
         self.parameters.assign(z)
         points = _without_copies(self._points(z))
         if not torch.isfinite(points).all():
-            return NOTHING
-        among, targets = average_covariances_among(self.model.kernel, points), self.subset.targets
-        if not torch.isfinite(among).all():  # squares of large numbers leave the range of numbers
-            return NOTHING
+            return None
+        among = average_covariances_among(self.model.kernel, points)
+        return among if torch.isfinite(among).all() else None  # squares of large numbers
+
+    def scales(self, among: Float[Tensor, "N N"]) -> Scales:
+        """The best variance and noise for this covariance, and the evidence."""
+        targets = self.subset.targets
         if self.size <= MAX_SPECTRUM:
             return best_scales(among, targets, self.max_ratio)
         largest = self.max_ratio / among.diagonal().mean().item()

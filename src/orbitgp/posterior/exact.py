@@ -73,13 +73,11 @@ def leave_one_out(
     """f at each of these data, given all others."""
     inverse = []
     for chosen in slices(len(rows), LEFT_OUT_ROWS):
-        columns = solution.factor.new_zeros(len(targets), chosen.stop - chosen.start)
-        columns[rows[chosen], torch.arange(columns.shape[1], device=columns.device)] = 1
-        whitened = torch.linalg.solve_triangular(solution.factor, columns, upper=False)
-        inverse.append(whitened.square().sum(0))  # (A⁻¹)_nn = |L⁻¹e_n|²
-    own = torch.cat(inverse).unsqueeze(1)
-    mean = targets[rows] - solution.weights[rows] / own
-    return Prediction.exact(mean, (1 / own - noise).clamp(min=0).expand_as(mean))
+        own = _whitened_units(solution.factor, rows[chosen])
+        inverse.append(own.square().sum(0))  # (A⁻¹)_nn = |L⁻¹e_n|²
+    diagonal = torch.cat(inverse).unsqueeze(1)
+    mean = targets[rows] - solution.weights[rows] / diagonal
+    return Prediction.exact(mean, (1 / diagonal - noise).clamp(min=0).expand_as(mean))
 
 
 class ExactPosterior(nn.Module):
@@ -158,23 +156,25 @@ class ExactPosterior(nn.Module):
 
         return predict
 
-    @torch.no_grad()
-    def predict_without(
-        self, kernel: Kernel, sample: OrbitSample, rows: Int[Tensor, "R"]
-    ) -> Prediction:
-        """f at each of R inputs, given all data but one: row `rows[r]` of them for input r."""
-        covariances = average_covariances(kernel, sample.points, self.points)
-        size = self.factor.new_zeros(len(self.points), len(rows))
-        units = size.index_put(
-            (rows, torch.arange(len(rows), device=rows.device)), size.new_ones(())
-        )
-        whitened = _whitened(self.factor, covariances).double()
-        own = torch.linalg.solve_triangular(self.factor, units, upper=False).double()
-        inverse, across = own.square().sum(0), (own * whitened).sum(0)
-        mean = covariances @ self.weights - (across / inverse).unsqueeze(1) * self.weights[rows]
-        explained = whitened.square().sum(0) - across.square() / inverse
-        variance = (average_variances(kernel, sample.points) - explained).clamp(min=0)
-        return Prediction.exact(mean, variance.unsqueeze(1).expand_as(mean))
+    def predictor_without(
+        self, kernel: Kernel, rows: Int[Tensor, "R"]
+    ) -> Callable[[OrbitSample], Prediction]:
+        """The same for R inputs, each given all data but one: row `rows[r]` of them for input r."""
+        covariances_with, factor = average_covariances_with(kernel, self.points), self.factor
+        own = _whitened_units(factor, rows).double()
+        inverse = own.square().sum(0)
+
+        @torch.no_grad()
+        def predict(sample: OrbitSample) -> Prediction:
+            covariances = covariances_with(sample.points)
+            whitened = _whitened(factor, covariances).double()
+            across = (own * whitened).sum(0)
+            mean = covariances @ self.weights - (across / inverse).unsqueeze(1) * self.weights[rows]
+            explained = whitened.square().sum(0) - across.square() / inverse
+            variance = (average_variances(kernel, sample.points) - explained).clamp(min=0)
+            return Prediction.exact(mean, variance.unsqueeze(1).expand_as(mean))
+
+        return predict
 
     @torch.no_grad()
     def joint(
@@ -202,3 +202,10 @@ class ExactPosterior(nn.Module):
 def _whitened(factor: Float[Tensor, "N N"], covariances: Float[Tensor, "K N"]) -> Tensor:
     """L⁻¹k for each row [N, K], in the dtype of L."""
     return torch.linalg.solve_triangular(factor, covariances.to(factor.dtype).mT, upper=False)
+
+
+def _whitened_units(factor: Float[Tensor, "N N"], rows: Int[Tensor, "R"]) -> Float[Tensor, "N R"]:
+    """L⁻¹e_n for each of these rows."""
+    columns = factor.new_zeros(len(factor), len(rows))
+    columns[rows, torch.arange(len(rows), device=factor.device)] = 1
+    return torch.linalg.solve_triangular(factor, columns, upper=False)
