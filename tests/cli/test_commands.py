@@ -206,6 +206,20 @@ def test_export_of_a_predictor(fitted, tmp_path, capsys):
     assert (code, "'model.h5'" in record["error"]["message"]) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "unused"),
+    [
+        (("--predictor", "model.pt2"), "--tolerated data.npz --out policy.py --leave_out"),
+        (("--policy", "json"), "--compact 0.01 --target y"),
+    ],
+)
+def test_export_refuses_what_would_change_nothing(wanted, unused, capsys):
+    code, record = in_process(capsys, "export", "run", *wanted, *unused.split())
+    named = ", ".join(word for word in unused.split() if word.startswith("--"))
+    assert (code, record["error"]["kind"]) == (2, "InputError")
+    assert f"would change nothing here: {named};" in record["error"]["message"]
+
+
 def test_export_of_what_cannot_be_expressed(tmp_path, capsys):
     x = np.random.default_rng(0).normal(size=(30, 2))
     model = InvariantGPRegressor(SignFlips(0), settings=QUICK, run=tmp_path / "run", random_state=0)

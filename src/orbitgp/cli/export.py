@@ -41,6 +41,7 @@ def run(options: Mapping[str, Any], output: Output) -> int:
             "say what to export: --policy LIBRARY for the augmentation, or --predictor FILE for a "
             "file that predicts"
         )
+    _refuse_unused(options)
     model = load_run(Path(options["run"]))  # first, since it needs no torch to say no
     if options["policy"] is None:
         return _write_predictor(model, options, output)
@@ -62,6 +63,18 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     }
     output.show(record, policy.source.rstrip("\n") if path is None else path)
     return DONE
+
+
+def _refuse_unused(options: Mapping[str, Any]) -> None:
+    unused = ["compact"] if options["predictor"] is None else ["tolerated", "out", "leave_out"]
+    if options["tolerated"] is None:
+        unused += ["target", "image_size"]
+    given = [f"--{name}" for name in unused if options[name] not in (None, False)]
+    if given:
+        raise InputError(
+            f"would change nothing here: {', '.join(given)}; --tolerated, --out and --leave_out go "
+            "with --policy, --compact with --predictor, --target and --image_size with --tolerated"
+        )
 
 
 def _tolerated(model: Any, options: Mapping[str, Any]) -> Any:
