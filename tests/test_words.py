@@ -17,6 +17,7 @@ ORDINARY = (
     *("exit codes", "exit_codes", "log-odds", "log_odds", "of course"),
     *("the odds that one", "odds of 20 to 1"),  # what the evidence is, and is not
 )
+MARKDOWN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
@@ -42,3 +43,16 @@ def test_words_are_found():
         "gone on with",
     ]
     assert private_words("Exit codes of log-odds are not the odds that one of them is true.") == []
+
+
+def long_lines(text):
+    """Prose of more than 100 characters; tables, pictures, headings and code stay as they are."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    kept = (line for line in prose.splitlines() if not line.startswith(("|", "!", "#", "  ", "<")))
+    return [line for line in kept if len(line) > 100]
+
+
+def test_prose_wraps():
+    found = {page.name: long_lines(page.read_text()) for page in MARKDOWN}
+    assert not {name: lines for name, lines in found.items() if lines}
+    assert long_lines("a " * 60 + "\n| " * 60 + "\n```\n" + "b" * 120 + "\n```\n") == ["a " * 60]
