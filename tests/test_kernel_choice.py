@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from gpytorch.kernels import Kernel as GPyTorchKernel
 from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel, ScaleKernel
 from sklearn.base import clone
 
@@ -14,6 +15,7 @@ from orbitgp import (
     load,
     save,
 )
+from orbitgp.kernels import RBF, is_isotropic
 from tests.conftest import QUICK
 from tests.test_estimators import bars
 
@@ -54,6 +56,52 @@ def test_a_lengthscale_for_each_input_finds_the_one_that_matters():
     assert two.evidence_ > one.evidence_ + 5
     used, unused = two.model_.kernel.base_kernel.lengthscale.flatten().tolist()
     assert unused > 2 * used
+
+
+class Differences(GPyTorchKernel):
+    """exp(−|x − z|₁/ℓ), which is another kernel of rotated features."""
+
+    has_lengthscale = True
+
+    def forward(self, x1, x2, diag=False, **params):
+        first, second = x1 / self.lengthscale, x2 / self.lengthscale
+        gaps = (first - second).abs().sum(-1) if diag else torch.cdist(first, second, p=1)
+        return gaps.neg().exp()
+
+
+def test_a_number_may_depend_on_what_hardly_varies():
+    """140 features on 4 axes; the one that matters has a 1,200th of all variance."""
+    random = np.random.default_rng(0)
+    places = random.normal(size=(150, 4)) * [1, 1, 1, 0.05]
+    X = (
+        (places @ np.linalg.qr(random.normal(size=(140, 4)))[0].T)
+        .astype(np.float32)
+        .reshape(150, 10, 14)
+    )
+    y = places[:, 3]
+    options = {"feature_map": torch.nn.Flatten(), "settings": QUICK, "random_state": 0}
+    model = InvariantGPRegressor(**options).fit(X[:100], y[:100])
+    assert model.model_.projection is None
+    assert model.score(X[100:], y[100:]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("kernel", "fewer"),
+    [(None, True), (ScaleKernel(RBFKernel()), True), (Differences(), False), ("rbf-ard", False)],
+    ids=["RBF", "scaled RBF", "differences", "RBF, a lengthscale for each"],
+)
+def test_classes_are_told_from_few_axes_if_the_kernel_knows_none(kernel, fewer):
+    X = np.random.default_rng(0).normal(size=(140, 10, 15)).astype(np.float32)
+    model = InvariantGPClassifier(
+        kernel=kernel, feature_map=torch.nn.Flatten(), settings=QUICK, random_state=0
+    ).fit(X, X[:, 0, 0] > 0)
+    assert (model.model_.projection is not None) == fewer
+
+
+def test_isotropic_kernels_are_known():
+    assert all(map(is_isotropic, (RBF(), MaternKernel(nu=0.5), ScaleKernel(RBFKernel()))))
+    others = (RBF(ard_num_dims=2), RBFKernel(active_dims=(0,)), LinearKernel(), Differences())
+    assert not any(map(is_isotropic, (*others, ScaleKernel(Differences()))))
 
 
 def test_a_kernel_that_no_file_describes_is_passed_again(tmp_path):

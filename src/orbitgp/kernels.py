@@ -16,6 +16,7 @@ from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel as Kernel
 from gpytorch.kernels import MaternKernel as MaternKernel
 from gpytorch.kernels import RBFKernel as RBFKernel
+from gpytorch.kernels import RQKernel
 from gpytorch.kernels import ScaleKernel as ScaleKernel
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -167,6 +168,14 @@ def with_lengthscale(kernel: Kernel) -> list[Kernel]:
     """The kernel and its parts, those with a lengthscale that is learned."""
     parts = [part for part in kernel.modules() if isinstance(part, Kernel) and part.has_lengthscale]
     return [part for part in parts if torch.as_tensor(part.raw_lengthscale).requires_grad]
+
+
+def is_isotropic(kernel: Kernel) -> bool:
+    """Whether it is known to depend on |x − z|₂ alone, so that features may be rotated."""
+    if type(kernel) is ScaleKernel and kernel.active_dims is None:
+        return is_isotropic(kernel.base_kernel)
+    known = isinstance(kernel, RBFKernel | RQKernel | MaternKernel) or type(kernel) is RBF
+    return known and kernel.ard_num_dims is None and kernel.active_dims is None
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """Exact inference against slow references, and what its posterior says."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -197,6 +198,17 @@ def test_the_ratio_is_found_from_any_start(start):
     found = climbed_ratio(lambda ratio: evidence_at(k, y, ratio), start, 1e6)
     trials = [evidence_at(k, y, ratio).evidence for ratio in np.geomspace(1e-3, 1e6, 300)]
     assert found.evidence > max(trials) - 0.2
+
+
+@pytest.mark.parametrize("start", [1.0, 1e12])
+def test_the_ratio_stays_clear_of_what_rounding_spoils(start):
+    """No noise would be best, but of K in float32 no factor is left then."""
+    x = torch.linspace(-1, 1, 60).unsqueeze(1)
+    k, y = (-0.5 * (x - x.mT).square()).exp().double(), torch.sin(x).double()
+    assert torch.linalg.eigvalsh(k).min() < -1e-8
+    found = climbed_ratio(lambda ratio: evidence_at(k, y, ratio), start, math.inf)
+    assert found.evidence > 100
+    assert math.isfinite(evidence_at(k, y, 1.5 * found.ratio).evidence)
 
 
 def test_the_ratio_is_bounded():

@@ -37,7 +37,7 @@ from orbitgp.fit.exact import solve_exact
 from orbitgp.fit.feature_choice import NAMES as FEATURES
 from orbitgp.fit.feature_choice import compare_features, describe, feature_makers, num_compared
 from orbitgp.fit.inducing import solve_with_inducing
-from orbitgp.fit.initial import initial_model
+from orbitgp.fit.initial import initial_model, max_axes
 from orbitgp.fit.learning import Learning
 from orbitgp.fit.log_odds import solve_log_odds
 from orbitgp.fit.named_kernels import NAMES as KERNELS
@@ -214,7 +214,8 @@ class InvariantGPEstimator(BaseEstimator):
         """What is to be learned, and the kind of inference that the budget affords."""
         x = examples.x
         features = self._features(examples, task, group, callback)
-        num_features = _num_features(copy.deepcopy(features).to(x.device), x)
+        most = max_axes(task.likelihood, self.kernel)
+        num_features = int(min(_num_features(copy.deepcopy(features).to(x.device), x), most))
         plan, inference = self._plan(orbit, examples, task, num_features, group)
         model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
         problem = Problem(model, examples, task.max_ratio, group)

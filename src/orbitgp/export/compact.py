@@ -148,13 +148,13 @@ class Compaction:
         if full.retained is None or len(full.retained) == 1:
             left = left if full.retained is None else left - outer(full.retained[0])
             values, vectors = eigenvectors(left, "L⁻¹ (K_vv − S_v) L⁻ᵀ")
-            return inverse.mT @ (vectors * values.clamp(max=1).sqrt()), None
+            return inverse.mT @ (vectors * values.clamp(0, 1).sqrt()), None
         kept = []
         for one in full.retained:
             values, vectors = eigenvectors(
                 torch.eye(num).to(left) - left + outer(one), "L⁻¹ S_v L⁻ᵀ"
             )
-            kept.append(inverse.mT @ (vectors * values.sqrt()))
+            kept.append(inverse.mT @ (vectors * values.clamp(min=0).sqrt()))
         return inverse.mT, torch.stack(kept)
 
 

@@ -26,6 +26,7 @@ from orbitgp.kernels import (
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.orbits.base import Identity
 from orbitgp.patches import PatchFeatures
+from orbitgp.posterior.algebra import largest_ratio
 from orbitgp.scales import Scales, scales_at
 
 NUM_COMPARED = 500
@@ -169,6 +170,7 @@ def features_evidence(
         spread, axes = torch.linalg.eigh(average_covariances_among(model.kernel, points))
         squares = (axes.mT @ targets).square().sum(1)
         largest = max_ratio / average_variances(model.kernel, points).mean().item()
+        largest = min(largest, largest_ratio(spread))
         at_ratio = functools.partial(_scales, spread.clamp(min=0), squares, targets.shape)
         return climbed_ratio(at_ratio, min(START_RATIO, largest), largest)
 

@@ -1,6 +1,7 @@
 """The model that a fit starts from."""
 
 import copy
+import math
 
 import torch
 from jaxtyping import Float
@@ -8,10 +9,10 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.features import Projection
-from orbitgp.fit.named_kernels import named_kernel
-from orbitgp.fit.plan import MAX_AXES
-from orbitgp.kernels import RBF, Kernel, with_lengthscale, with_variance
+from orbitgp.fit.named_kernels import ARD, named_kernel
+from orbitgp.kernels import RBF, Kernel, is_isotropic, with_lengthscale, with_variance
 from orbitgp.likelihoods.base import Likelihood
+from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
 
@@ -20,6 +21,9 @@ NUM_PROJECTED = 2000
 
 LEFT_OUT = 0.01
 """The part of their variance that may be left out."""
+
+MAX_AXES = 128
+"""Features that a projection leaves of many."""
 
 
 @torch.no_grad()
@@ -32,7 +36,7 @@ def initial_model(
     *,
     generator: torch.Generator,
 ) -> OrbitModel:
-    """A model whose lengthscale is a typical distance, on the principal axes of its features.
+    """A model whose lengthscale is a typical distance, maybe on the principal axes of its features.
 
     It is on the device of the inputs, and learns in copies of likelihood, feature map and kernel,
     which is an RBF if none is given, or one by its name.
@@ -41,7 +45,7 @@ def initial_model(
     feature_map = copy.deepcopy(feature_map).to(x.device)
     features = torch.cat([feature_map(part) for part in x[order].split(256)])
     projection = None
-    if features.dtype == torch.float32 and features.shape[1] > MAX_AXES:
+    if features.dtype == torch.float32 and features.shape[1] > max_axes(likelihood, kernel):
         projection = Projection.principal(features, left_out=LEFT_OUT, most=MAX_AXES)
     points = features if projection is None else projection(features)
     model = OrbitModel(
@@ -52,6 +56,20 @@ def initial_model(
         projection=projection,
     )
     return model.to(x.device)
+
+
+def max_axes(likelihood: Likelihood, kernel: str | Kernel | None) -> float:
+    """Axes that features may be projected on, if there are more of them.
+
+    Without limit for numbers, which may depend on what would be left out, where labels of classes
+    have noise enough; and for kernels that know features by their axes, as those with a lengthscale
+    for each do, and a sum of absolute differences, and any that is not known here.
+    """
+    if isinstance(kernel, str):
+        isotropic = not kernel.endswith(ARD)
+    else:
+        isotropic = kernel is None or is_isotropic(kernel)
+    return MAX_AXES if isotropic and isinstance(likelihood, OneHotGaussian) else math.inf
 
 
 def _started(kernel: str | Kernel | None, points: Float[Tensor, "M D"]) -> Kernel:

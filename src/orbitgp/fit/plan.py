@@ -20,9 +20,6 @@ LARGEST_ENUMERATED = 64
 MAX_ENUMERATED = 4e7
 """N P² up to which a finite orbit is enumerated."""
 
-MAX_AXES = 128
-"""Features that a projection leaves of many."""
-
 EXACT_SHARE = 0.8
 """Of the budget, for the last factorisation; learning takes a minute whatever N is."""
 
@@ -164,7 +161,7 @@ def inducing_plan(
 
 def entry_seconds(num_features: int, rates: Rates) -> float:
     """Of one base covariance: its product and its exponential."""
-    return 1 / rates.entries + 2 * min(num_features, MAX_AXES) / rates.flops
+    return 1 / rates.entries + 2 * num_features / rates.flops
 
 
 def solution_seconds(num_data: int, num_draws: int, num_features: int, rates: Rates) -> float:

@@ -5,8 +5,9 @@ ranges and lengthscale. With f ~ N(0, v K), y = f + noise, r = v/σ², A = r K +
 
     log p(Y) = −½ n C log 2πσ² − tr YᵀA⁻¹Y / 2σ² − ½ C log |A|,   σ² = tr YᵀA⁻¹Y / nC at its best.
 
-The ratio has its best value by a search on the eigenvalues of K, bounded by r · mean K_nn ≤ the
-largest signal-to-noise ratio. With α = A⁻¹Y and H = ½ ααᵀ/σ² − ½ C A⁻¹,
+The ratio has its best value by a search on the eigenvalues λ of K, bounded by r · mean K_nn ≤ the
+largest signal-to-noise ratio, and by r λ ≥ −½ where rounding has left some λ below 0. With α = A⁻¹Y
+and H = ½ ααᵀ/σ² − ½ C A⁻¹,
 
     ∂/∂K = r H                                      inside the bound,
     ∂/∂K = r H − r ⟨H, K⟩ I / (n · mean K_nn)       on it, where r depends on the diagonal of K,
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from orbitgp.inference.exact import orbit_points
 from orbitgp.orbit_model import OrbitModel
-from orbitgp.posterior.algebra import eigenvectors
+from orbitgp.posterior.algebra import eigenvectors, largest_ratio
 from orbitgp.scales import Scales, scales_at
 
 RATIOS = tuple(10 ** (k / 4) for k in range(-16, 41))
@@ -71,8 +72,8 @@ def best_scales(
     """The ratio and noise with the most evidence, mean r K_nn ≤ max_ratio."""
     values, vectors = eigenvectors(covariance, "the covariance of a subset")
     energy = (vectors.mT @ targets).square().sum(1)
-    mean = covariance.diagonal().mean().item()
-    return _best_of_spectrum(values, energy, targets.shape, max_ratio / mean)
+    largest = min(max_ratio / covariance.diagonal().mean().item(), largest_ratio(values))
+    return _best_of_spectrum(values.clamp(min=0), energy, targets.shape, largest)
 
 
 @torch.no_grad()
@@ -82,7 +83,9 @@ def scales_with_gradient(
     """The same, and ∂ log p(Y) / ∂K."""
     values, vectors = eigenvectors(covariance, "the covariance of a subset")
     energy, mean = (vectors.mT @ targets).square().sum(1), covariance.diagonal().mean().item()
-    scales = _best_of_spectrum(values, energy, targets.shape, max_ratio / mean)
+    largest = min(max_ratio / mean, largest_ratio(values))
+    values.clamp_(min=0)
+    scales = _best_of_spectrum(values, energy, targets.shape, largest)
     ratio, (size, num_outputs) = scales.ratio, targets.shape
     inverse = (vectors / (1 + ratio * values)) @ vectors.mT
     alpha = inverse @ targets

@@ -58,17 +58,25 @@ def evidence_at(
 def climbed_ratio(
     scales_at_ratio: Callable[[float], Scales], start: float, largest: float
 ) -> Scales:
-    """The best ratio uphill from a start, and then at the vertex of the parabola around it."""
+    """The best ratio uphill from a start, and then at the vertex of the parabola around it.
+
+    From a start that is too large for rounding it goes down first, and it ends a step away from
+    ratios that are.
+    """
 
     @functools.cache
     def at(power: int) -> Scales:
         return scales_at_ratio(min(start * STEP**power, largest))
 
     best = 0
+    while at(best).evidence == -math.inf and best > -MAX_STEPS:
+        best -= 1
     for way in (1, -1):
         while abs(best + way) <= MAX_STEPS and at(best + way).evidence > at(best).evidence:
             best += way
     low, middle, high = (at(best + way).evidence for way in (-1, 0, 1))
+    if high == -math.inf:
+        return at(best - 1)
     bend = low - 2 * middle + high
     if not math.isfinite(bend) or not bend < 0:
         return at(best)

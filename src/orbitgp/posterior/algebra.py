@@ -1,5 +1,6 @@
 """The M×M algebra, in float64, that says what is wrong instead of trying again."""
 
+import math
 from typing import Any
 
 import torch
@@ -20,11 +21,17 @@ def cholesky(matrix: Float[Tensor, "*R M M"], name: str) -> Float[Tensor, "*R M 
 def eigenvectors(
     matrix: Float[Tensor, "M M"], name: str
 ) -> tuple[Float[Tensor, "M"], Float[Tensor, "M M"]]:
-    """λ and V with V diag(λ) Vᵀ = matrix, where rounding may leave some λ < 0, taken for 0."""
+    """λ and V with V diag(λ) Vᵀ = matrix, where rounding may leave some λ < 0."""
     if not torch.isfinite(matrix).all():
         raise NumericalError(_explain(matrix.detach(), name))
     values, vectors = torch.linalg.eigh(matrix)
-    return values.clamp(min=0), vectors
+    return values, vectors
+
+
+def largest_ratio(values: Float[Tensor, "M"]) -> float:
+    """r up to which r λ + 1 ≥ ½, where rounding has left eigenvalues λ of a covariance below 0."""
+    lowest = values.min().item()
+    return -0.5 / lowest if lowest < 0 else math.inf
 
 
 def _explain(matrix: Tensor, name: str) -> str:
