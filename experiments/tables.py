@@ -165,6 +165,19 @@ def molecules(results: Results) -> str:
     return table(["energy", "mean absolute error, kcal/mol", "95 % intervals hold, %"], rows)
 
 
+def atom_order(results: Results) -> str:
+    """What the order of atoms, and rotations, are worth."""
+    rows = []
+    for name in ("none", "sorted", "similar", "positions", "rotated", "rotated-any-order"):
+        for found in results(f"atom-order-{name}-[0-9]"):
+            evidence = f"{found['evidence']:,.0f} ± {found['evidence_error']:.0f}".replace("-", "−")
+            error = f"{found['mean_absolute_error']:.2f} ± {found['error_of_that']:.2f}"
+            covered = f"{100 * found['coverage']:.1f}"
+            rows.append([name, found["num_draws"], evidence, error, covered])
+    head = ["atoms", "draws", "evidence, nats", "mean absolute error, kcal/mol"]
+    return table([*head, "95 % intervals hold, %"], rows)
+
+
 def order(results: Results) -> str:
     """Evidence and test NLL of every family, and whether the evidence points to the NLL."""
     rows = []
@@ -410,7 +423,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     function.__name__: function
     for function in (
         *(known_symmetry, any_start, digits, range_spread, order),
-        *(usps, mnist, few_labels, symmetric, molecules),
+        *(usps, mnist, few_labels, symmetric, molecules, atom_order),
         *(partial_rotation, paper_mnist, rotated),
         *(known, intervals, discoveries, compact, policies),
     )

@@ -31,7 +31,8 @@ INTRODUCTION = (
     "seed. At most 2,000 test inputs are looked at, the same every time. Orbits and all else that "
     "is ours come from the training inputs by the evidence; others have their constants "
     "cross-validated, or stop by a fifth of the training inputs, and networks see images augmented "
-    "by hand, as is usual for such images.",
+    "by hand, as is usual for such images. Of 100 inputs a fifth are few to stop by: of "
+    "fashion-mnist the network then stops early, with 62 % errors, where it has 44 % at its best.",
     "A cell is the mean and the standard deviation over seeds, of which there are {seeds} unless "
     "[n] says how many; – stands for what was not run, has failed, or has no probabilities. The "
     "best mean of a row is bold, ours or not.",
