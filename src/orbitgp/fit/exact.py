@@ -36,7 +36,7 @@ def solve_exact(learning: Learning, callback: Callback) -> Solution:
         covariance = _narrowed(learning, ratio, covariance)
     largest = problem.max_ratio / covariance.diagonal().mean().item()
     scales = evidence_at(covariance, targets, min(ratio, largest))
-    if size <= MAX_REFINED:
+    if size <= MAX_REFINED or scales.evidence == -math.inf:
         scales = climbed_ratio(lambda r: evidence_at(covariance, targets, r), ratio, largest)
     learning.parameters.assign(learning.z)
     data = problem.examples.x, targets, learning.noise
