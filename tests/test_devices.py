@@ -161,6 +161,14 @@ def test_regression():
     np.testing.assert_allclose(deviation, here.predict(x, return_std=True)[1], rtol=1e-6)
 
 
+def test_features_with_weights():
+    """A module that a user brings, which is on the CPU and stays there."""
+    x, y = numbers()
+    features = torch.nn.Linear(x.shape[1], 3, dtype=torch.float64).eval().requires_grad_(False)
+    assert_same(fitted(InvariantGPRegressor, (x, y), orbit=SignFlips(0), feature_map=features))
+    assert features.weight.device.type == "cpu"
+
+
 @pytest.mark.parametrize("likelihood", ["softmax", "polya-gamma", "stick-breaking"])
 def test_likelihoods(likelihood):
     x, y = classes()
