@@ -3,9 +3,10 @@
     python -m experiments.atom_order --orbit any-order --seed 0
 
 Atomisation energies (PBE0) of QM7 in kcal/mol, learned from 2,000 molecules. A molecule is its
-Coulomb matrix (Rupp et al. 2012), which knows nothing of its orientation: with atoms as the file
-lists them ("none"), sorted by the norms of their rows ("sorted"), or averaged over orders in which
-rows of similar norms change places ("similar"; Montavon et al. 2012). The features are square roots
+Coulomb matrix (Rupp et al. 2012), which knows nothing of its orientation: with atoms in a random
+order ("shuffled"), as the file lists them ("none"), sorted by the norms of their rows ("sorted"),
+averaged over orders in which rows of similar norms change places ("similar"; Montavon et al. 2012),
+or over all orders ("any-order"). The features are square roots
 of the matrix and how many atoms of each element there are, the kernel is exp(−|x − x'|₁ / ℓ), as is
 usual for such matrices. Or a molecule is the positions and charges of its atoms ("positions"),
 averaged over rotations ("rotated"), or over rotations and all orders ("rotated-any-order").
@@ -85,9 +86,11 @@ class Molecules(NamedTuple):
 
 
 ORBITS = {
+    "shuffled": Molecules("shuffled"),
     "none": Molecules("matrices"),
     "sorted": Molecules("sorted"),
     "similar": Molecules("matrices", RandomOrder(ATOMS, spread=SPREAD, pairs=True)),
+    "any-order": Molecules("matrices", RandomOrder(ATOMS, pairs=True)),
     "positions": Molecules("positions"),
     "rotated": Molecules("positions", PointRotation()),
     "rotated-any-order": Molecules("positions", compose(RandomOrder(ATOMS), PointRotation())),
@@ -104,8 +107,9 @@ def inputs(kind: str) -> tuple[np.ndarray, np.ndarray]:
         x = np.concatenate([centred, charges[..., None] / 4], 2)
     else:
         x = coulomb(charges, places) / LARGEST
-    if kind == "sorted":
-        order = (-np.linalg.norm(x, axis=2)).argsort(1, kind="stable")
+    if kind in ("sorted", "shuffled"):
+        drawn, norms = np.random.default_rng(0).random(charges.shape), np.linalg.norm(x, axis=2)
+        order = (-norms if kind == "sorted" else drawn).argsort(1, kind="stable")
         x = np.take_along_axis(np.take_along_axis(x, order[:, :, None], 1), order[:, None], 2)
     return x.astype(np.float32), data["e_pbe0"]
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.atom_order import ORBITS
 from experiments.discoveries import DATA as DISCOVERIES
 from experiments.known import FAMILIES as KNOWN
 from experiments.order import IMAGE_DATA, IMAGE_FAMILIES, LEARNED, SERIES, SERIES_FAMILIES
@@ -168,7 +169,7 @@ def molecules(results: Results) -> str:
 def atom_order(results: Results) -> str:
     """What the order of atoms, and rotations, are worth."""
     rows = []
-    for name in ("none", "sorted", "similar", "positions", "rotated", "rotated-any-order"):
+    for name in ORBITS:
         for found in results(f"atom-order-{name}-[0-9]"):
             evidence = f"{found['evidence']:,.0f} ± {found['evidence_error']:.0f}".replace("-", "−")
             error = f"{found['mean_absolute_error']:.2f} ± {found['error_of_that']:.2f}"
