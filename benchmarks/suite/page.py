@@ -41,7 +41,7 @@ EXPLAINED = (
     "Each data set with each size, up to 1,000, and seed counts once. Our model without an orbit "
     "is one of the others. An error is tied if it exceeds the least one by at most one standard "
     "error of that, √(e(1 − e)/n) with n test inputs. The evidence picks well if the error of its "
-    "choice is tied with that of the best of our candidates; `discover` tells two candidates, what "
+    "choice is tied with that of the best of our candidates; `discover` has two candidates, what "
     "it found and no orbit, and does not count where it found nothing. Whether a test has 2,000 "
     "inputs or 28, it counts the same."
 )

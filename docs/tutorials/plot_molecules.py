@@ -4,7 +4,7 @@ Energies of small molecules
 
 The energy of a molecule does not change when it is turned, moved, or when its atoms are listed in
 another order. A model of energies may learn that from data, or be given it by its features, or
-both. The evidence tells how much each is worth.
+both. The evidence says how much each is worth.
 
 The molecules are simulated: five charged atoms at random places, whose energy is that of a pair
 potential, so all three symmetries hold exactly. For molecules of your own, replace `X` by

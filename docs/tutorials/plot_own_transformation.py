@@ -2,7 +2,7 @@
 Your own transformation, from check to export
 =============================================
 
-An infrared spectrum tells how much of a substance a sample holds, but also how thick the sample is
+An infrared spectrum shows how much of a substance a sample holds, but also how thick the sample is
 and how much light is scattered. Chemists correct spectra for both by hand. Here we write the two
 changes as a function, and the model learns from 40 spectra how far they go.
 

@@ -62,7 +62,7 @@ X_test, y_test = recorded(600)
 # %%
 # The candidates: another start and speed of the whole recording, a speed that changes within it,
 # another strength, and start with strength. All begin with small ranges, which are learned. With
-# the sampling rate, `TimeAffine` tells shifts in milliseconds; small `settings` make fits short.
+# the sampling rate, `TimeAffine` shows shifts in milliseconds; small `settings` make fits short.
 
 candidates = {
     "none": "none",

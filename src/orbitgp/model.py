@@ -33,7 +33,7 @@ from orbitgp.ustatistics import mean_weights, pair_weights
 from orbitgp.values import OrbitCovariances, OrbitSample, PairWeights, Prediction, WhitenedGaussian
 
 GROUPS = 4
-"""Of samples, where a mean on a basis of its own tells its error."""
+"""Of samples, that estimate the error of a mean with a basis of its own."""
 
 
 @dataclass(frozen=True)
@@ -303,5 +303,5 @@ def _mean_with_error(
 
 
 def _group_size(num_samples: int) -> int:
-    """Samples to a group, for few groups that still tell an error."""
+    """Samples to a group, for few groups, from which an error can still be estimated."""
     return num_samples // GROUPS if num_samples % GROUPS == 0 else 1

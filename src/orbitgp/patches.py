@@ -15,7 +15,7 @@ from orbitgp.features import MAX_CELLS, gaussian_windows
 from orbitgp.filters import rows_of
 
 NUM_PATCHES = 20_000
-"""Patches that tell how neighbouring pixels vary together."""
+"""Patches from which the covariance of neighbouring pixels is estimated."""
 
 CONTRAST = 0.03
 """Of a patch, relative to the variance of all pixels, below which it counts less."""

@@ -22,14 +22,14 @@ def multiplies_bfloat16() -> bool:
     """Whether the processor has units for products of bfloat16 matrices (AMX).
 
     Without them such products are slower than those of float32 (see
-    docs/decisions/precision-and-speed.md). Versions of PyTorch that cannot tell are taken to have
+    docs/decisions/precision-and-speed.md). Versions of PyTorch that do not say are taken to have
     none.
     """
     return bool(_capabilities().get("amx_bf16", False))
 
 
 def processor_name() -> str:
-    """As its maker calls it, if PyTorch can tell, or its architecture."""
+    """As its maker calls it, if PyTorch knows, or its architecture."""
     return str(_capabilities().get("cpu_name") or platform.machine())
 
 

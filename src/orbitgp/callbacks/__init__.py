@@ -1,1 +1,1 @@
-"""What a fit tells the world while it goes on."""
+"""Progress of a fit while it runs."""

@@ -1,4 +1,4 @@
-"""What a training run tells the world while it goes on."""
+"""Progress of a fit while it runs: callbacks."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
 
 
 class Callback:
-    """What a fit tells while it runs; derive from it and override some methods.
+    """Receives the progress of a fit; derive from it and override some methods.
 
     See Also
     --------
@@ -77,7 +77,7 @@ class Callback:
 
 @dataclass(frozen=True)
 class Several(Callback):
-    """Tells each of several."""
+    """Passes everything on to each of several callbacks."""
 
     callbacks: tuple[Callback, ...]
 
@@ -119,7 +119,7 @@ class ProgressBar(Callback):
 
     See Also
     --------
-    Callback : What a fit tells.
+    Callback : Receives the progress of a fit.
 
     Examples
     --------

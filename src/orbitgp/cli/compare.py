@@ -59,8 +59,8 @@ def run(options: Mapping[str, Any], output: Output) -> int:
     parts = {"estimator": estimator, "run": options["out"], "random_state": options["seed"]}
     with bad_input():
         if place is None:
-            told = not output.as_json
-            found = compare(candidates, data.x, data.y, verbose=told, **parts)
+            verbose = not output.as_json
+            found = compare(candidates, data.x, data.y, verbose=verbose, **parts)
         else:
             check_index(place, list(candidates))
             trials = trials_of(candidates, data.x, data.y, **parts)

@@ -174,8 +174,8 @@ class InvariantGPEstimator(BaseEstimator):
             read_fitted(self, data, Path(str(self.run)))
             return
         generator = torch.Generator().manual_seed(seed)
-        told = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
-        callback = Several(told if group.rank == 0 else ())
+        callbacks = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
+        callback = Several(callbacks if group.rank == 0 else ())
         learning, inference = self._learning(orbit, examples, task, generator, group, callback)
         self._take(run_fit(learning, inference, callback, folder.checkpoint))
         folder.finish(self, examples.x.cpu(), y, raw)

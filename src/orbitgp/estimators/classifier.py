@@ -82,7 +82,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         Folder for settings, log, checkpoints and model. The same call with the same data continues
         an interrupted fit, and `orbitgp.load(run)` reads the model back.
     callbacks : sequence of Callback, default=()
-        Told about the progress of a fit.
+        Receive the progress of a fit.
     device : str or torch.device, default="auto"
         Where the model is computed: "cpu", or a device such as "cuda:1"; "auto" is a GPU if there
         is one, of several processes that of the local rank. Random numbers are always drawn on the

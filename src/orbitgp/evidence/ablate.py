@@ -41,7 +41,7 @@ MAX_DATA = 500
 
 LENGTH_STEPS = 2
 NUM_SETS = 4
-"""Sets of draws that tell the standard error of what is lost."""
+"""Sets of draws that estimate the standard error of what is lost."""
 
 WIDEST = math.log(64.0)
 """How far an interval is searched for, where a range has no limit: 64 times as wide, or as 1."""

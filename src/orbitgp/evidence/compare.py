@@ -51,7 +51,7 @@ def compare(
         with their defaults.
     executor : executor, optional
         Where fits run: anything with `submit`, as in `concurrent.futures`, or a `joblib.Parallel`,
-        which tells of each fit when it ends if its `return_as` is "generator_unordered". Without
+        which reports each fit when it ends if its `return_as` is "generator_unordered". Without
         it, local processes share the cores.
     run : str or pathlib.Path, optional
         Folder with a run for each candidate. The same call continues an interrupted comparison.

@@ -137,8 +137,8 @@ class Comparison:
 def _paired_error(first: Finding, second: Finding, num_data: int) -> float:
     """The standard deviation of differences over sets of draws, for all data.
 
-    Where a whole orbit needs no draws there is one number for all sets. Some of the data tell the
-    spread, which is taken to grow with their number.
+    Where a whole orbit needs no draws there is one number for all sets. The spread is
+    estimated from some of the data, and taken to grow with their number.
     """
     if first is second:
         return 0.0

@@ -29,7 +29,7 @@ CLAIMED = 5.0
 """Nats that a transformation must be worth to all data."""
 
 NUM_ABLATED = 300
-"""Inputs that tell the intervals of ranges."""
+"""Inputs from which the intervals of ranges are estimated."""
 
 LAST_FIT = {
     "max_steps": 6,
@@ -70,7 +70,7 @@ def discover(
         Has all parameters but the orbit, such as `feature_map`. Without it, a regressor for floats
         and a classifier for all else, with their defaults.
     kind : {"images", "series", "points", "vectors"}, optional
-        What inputs are, if shapes do not tell: without it rows of numbers are vectors, and all
+        What inputs are, if shapes do not show it: without it rows of numbers are vectors, and all
         others images.
     transformations : sequence of Transformation, optional
         What to choose from, if not what suits the kind of data.
@@ -120,31 +120,31 @@ def discover(
             model.settings = replace(settings, **fewer)
         return model.fit(X, y)
 
-    def told(words: str) -> None:
+    def report(words: str) -> None:
         if verbose:
             seconds = time.perf_counter() - start
             print(f"{seconds:4.0f} s  {words}", file=sys.stderr, flush=True)
 
     plain = fitted({})
-    told(f"no invariance: {plain.evidence_:,.1f} nats")
+    report(f"no invariance: {plain.evidence_:,.1f} nats")
     generator = torch.Generator().manual_seed(random_state)
     asked = FittedEvidence(plain, X, y, generator=generator)
     if transformations is None:
         transformations = kind_of(asked.sampling.problem.examples.x.shape[1:], kind)
     trials = Trials(asked)
-    chosen, path = forward(trials, transformations, lambda step: told(str(step)))
+    chosen, path = forward(trials, transformations, lambda step: report(str(step)))
     if chosen:
         # nats of few data are taken to grow with their number
         share = trials.num_data / len(X)
         for step in backward(Eliminations(trials, chosen), CLAIMED * share):
-            told(f"without {step.name}, which is worth {step.gain:,.1f} nats")
+            report(f"without {step.name}, which is worth {step.gain:,.1f} nats")
             path.append(step)
             chosen = {part: width for part, width in chosen.items() if part.name != step.name}
     model, ablation = plain, Ablation([], len(X))
     if chosen:
-        told(f"learning {' and '.join(part.name for part in chosen)} from all data")
+        report(f"learning {' and '.join(part.name for part in chosen)} from all data")
         model = fitted(chosen)
-        told(f"{model.orbit_.describe()}: {model.evidence_:,.1f} nats")
+        report(f"{model.orbit_.describe()}: {model.evidence_:,.1f} nats")
         gain = model.evidence_ - plain.evidence_
         if gain < CLAIMED:
             path += [Step(part.name, 0.0, gain, False) for part in chosen]

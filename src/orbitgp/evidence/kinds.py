@@ -162,7 +162,7 @@ def swapped(places: tuple[int, ...], first: int, second: int) -> tuple[int, ...]
 
 
 def kind_of(shape: Sequence[int], kind: str | None = None) -> list[Transformation]:
-    """Those that suit inputs of this shape, or of a kind that shapes do not tell."""
+    """Those that suit inputs of this shape, or of a kind that shapes do not show."""
     if kind not in (None, *KINDS):
         raise InputError(f"kind must be one of {', '.join(KINDS)}, or None; got {kind!r:.40}")
     kind = kind or ("vectors" if len(shape) == 1 else "images")

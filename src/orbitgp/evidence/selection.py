@@ -109,7 +109,7 @@ def draws_beside(orbit: Orbit, most: int = NUM_DRAWS) -> int:
 def forward(
     trials: Trials,
     transformations: Sequence[Transformation],
-    told: Callable[[Step], None] = lambda _: None,
+    report: Callable[[Step], None] = lambda _: None,
 ) -> tuple[dict[Transformation, float], list[Step]]:
     """Each alone, then one after the other while it adds evidence, the most worthwhile first.
 
@@ -123,7 +123,7 @@ def forward(
     tried: dict[Transformation, int] = {}
     for part in [part for part in waiting if -math.inf < alone[part].gain <= HOPELESS]:
         steps.append(Step(part.name, alone[part].width, alone[part].gain, False))
-        told(steps[-1])
+        report(steps[-1])
         waiting.remove(part)
     while waiting:
         part, size = waiting.pop(0), len(so_far.widths)
@@ -135,7 +135,7 @@ def forward(
             continue
         step = Step(part.name, found.width, found.gain, found.gain > WORTHWHILE)
         steps.append(step)
-        told(step)
+        report(step)
         if step.taken:
             so_far = Chosen(trials, {**so_far.widths, part: found.width}, found.lengths)
         elif step.gain > HOPELESS:
@@ -172,7 +172,7 @@ class Chosen:
     def with_one_more(self, part: Transformation, width: float) -> OneMore:
         """Both sides have the same draws of all but groups; fewer, if there are groups.
 
-        What a group adds is told with enough draws to see it.
+        What a group adds is estimated with enough draws to see it.
         """
         is_group = isinstance(orbit_of({part: width}), FiniteOrbit)
         return self.with_best_width(part, (width,), MAX_POINTS if is_group else NUM_DRAWS)

@@ -21,8 +21,8 @@ class Change:
     words : str
         The same in people's units.
     loss : float
-        Of changed inputs: the share whose labels are told wrongly; for numbers, the mean squared
-        error in units of their variance.
+        Of changed inputs: the share whose labels are predicted wrongly; for numbers, the mean
+        squared error in units of their variance.
     error : float
         Standard error of the difference between this loss and that of inputs as they are.
     tolerated : bool
@@ -39,7 +39,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The widest changes of inputs that leave their labels as they are, as far as data tell.
+    """The widest changes of inputs that leave their labels as they are, as far as data show.
 
     Made by `tolerated`.
 

@@ -1,4 +1,4 @@
-"""A smaller predictor: the posterior of f that a few averages of g tell.
+"""A smaller predictor: the posterior of f given a few averages of g.
 
 The mean of a fit is made of averages b_i of g, one for each training input, with weights a_i. Fewer
 points of m of them make b', chosen where |a_i|² Var(b_i | those before) is largest, as many at once
@@ -52,7 +52,7 @@ BLOCK = 1024
 
 @torch.no_grad()
 def compact_predictor(
-    estimator: Any, tolerance: float, told: Callable[[str], None] = lambda _: None
+    estimator: Any, tolerance: float, report: Callable[[str], None] = lambda _: None
 ) -> Predictor:
     """The smallest, doubling its size, whose predictions of training inputs hardly move.
 
@@ -63,7 +63,7 @@ def compact_predictor(
     tolerance : float
         The mean, over training inputs, of half of the sum of |p' − p| over classes; for numbers,
         that of |μ' − μ| in predictive standard deviations.
-    told : callable, optional
+    report : callable, optional
         Is given a line for each size.
 
     Returns
@@ -82,11 +82,11 @@ def compact_predictor(
     while size <= smaller.most:
         found = Predictor(estimator, smaller.moments(size))
         gap = moved(expected, predictions(found, smaller.checked))
-        told(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {gap:.4f}")
+        report(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {gap:.4f}")
         if gap <= tolerance:
             return found
         size *= 2
-    told("no smaller one is good enough: the predictor is the whole one")
+    report("no smaller one is good enough: the predictor is the whole one")
     return whole
 
 
@@ -130,7 +130,7 @@ class Compaction:
     def _variance(
         self, points: Float[Tensor, "V J D"], prior: Float[Tensor, "K K"]
     ) -> tuple[Float[Tensor, "V R"], Float[Tensor, "O V R"] | None]:
-        """A and B of what f at these points tells: with X = L⁻¹ k(b_v, c) A and Y alike of B,
+        """A and B given f at these points: with X = L⁻¹ k(b_v, c) A and Y alike of B,
 
         L⁻¹ (K_vv − S_v) L⁻ᵀ = X Xᵀ − Y Yᵀ.
         """

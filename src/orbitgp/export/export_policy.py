@@ -71,8 +71,8 @@ def export_policy(orbit: Orbit, library: str, *, leave_out: bool = False) -> Pol
     left_out = tuple(step.words() for step in missing)
     policy = Policy(library, tuple(kept), left_out, tuple(orbit.unidentified()))
     if missing and not leave_out:
-        told = zip(policy.left_out, filter(None, reasons), strict=True)
-        why = "; ".join(f"{words}: {reason}" for words, reason in told)
+        reasoned = zip(policy.left_out, filter(None, reasons), strict=True)
+        why = "; ".join(f"{words}: {reason}" for words, reason in reasoned)
         raise InputError(
             f"{library} cannot express this orbit ({why}); the closest policy that it can express "
             f"is {policy}: pass leave_out=True for that (--leave_out on the command line)"

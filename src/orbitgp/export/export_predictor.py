@@ -83,8 +83,8 @@ def export_predictor(
         raise InputError(
             f"a predictor file ends with {' or '.join(WRITERS)}; got {path.name!r}: choose one"
         )
-    told = functools.partial(print, file=sys.stderr, flush=True) if verbose else _silent
-    predictor = Predictor(model) if compact is None else compact_predictor(model, compact, told)
+    report = functools.partial(print, file=sys.stderr, flush=True) if verbose else _silent
+    predictor = Predictor(model) if compact is None else compact_predictor(model, compact, report)
     shape = predictor.num_values
     try:
         program = exported(predictor, shape)
@@ -100,7 +100,7 @@ def export_predictor(
 
 
 def _silent(line: str) -> None:
-    """Tells nothing."""
+    """Print nothing."""
 
 
 def describing(model: Any) -> dict[str, Any]:

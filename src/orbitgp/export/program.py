@@ -40,23 +40,23 @@ def program(
             parts.insert(0, text.strip())
     body = APART.join([*parts, _calls(steps), rest.strip()])
     groups = [[line for part, line in group.items() if part in body] for group in (OURS, imports)]
-    told = "\n\n".join("\n".join(group) for group in groups if group)
+    steps_source = "\n\n".join("\n".join(group) for group in groups if group)
     after = APART if parts else "\n\n"
-    return f"{header}\n{told}{after}{body}\n"
+    return f"{header}\n{steps_source}{after}{body}\n"
 
 
 def header(library: str, steps: Sequence[Step], remarks: Sequence[str], notes: str) -> str:
     """What the file is, in words, as its docstring."""
-    told = [f"{place}. {step.words()}" for place, step in enumerate(steps, 1)]
-    told = told or ["nothing: images stay as they are"]
+    listed = [f"{place}. {step.words()}" for place, step in enumerate(steps, 1)]
+    listed = listed or ["nothing: images stay as they are"]
     paragraphs = [
         f'"""Augmentation that was learned from data, as a transform for {library}.',
         "The steps, in this order:",
-        "\n".join(wrapped(f"  {line}", indent=5) for line in told),
+        "\n".join(wrapped(f"  {line}", indent=5) for line in listed),
         *(wrapped(line) for line in remarks),
         wrapped(
             "The ranges are those of an orbit of orbitgp: the changes that leave labels as they "
-            "are, as far as training data tell. Noise and brightness are in units of the largest "
+            "are, as far as training data show. Noise and brightness are in units of the largest "
             "value of the training images, so images are expected to have values from 0 to 1."
         ),
         wrapped(notes),

@@ -35,9 +35,9 @@ def to_record(
     steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[str]
 ) -> dict[str, Any]:
     """Every number with its unit and distribution; steps are applied in their order."""
-    told = [{**step.to_dict(), "convention": CONVENTIONS.get(step.kind, {})} for step in steps]
+    written = [{**step.to_dict(), "convention": CONVENTIONS.get(step.kind, {})} for step in steps]
     missing = {"left_out": list(left_out), "unidentified": list(unidentified)}
-    return {"schema": SCHEMA, "steps": told, **missing}
+    return {"schema": SCHEMA, "steps": written, **missing}
 
 
 def json_source(steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[str]) -> str:

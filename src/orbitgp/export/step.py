@@ -58,11 +58,11 @@ class Step:
         return {"kind": self.kind, "parameters": parameters, "settings": settings}
 
     def words(self) -> str:
-        """In a few words, without numbers that are told as choices."""
-        told = [p.words() for p in self.parameters if p.distribution != "choice"]
+        """In a few words, without numbers that are shown as choices."""
+        shown = [p.words() for p in self.parameters if p.distribution != "choice"]
         axis = dict(self.settings).get("axis")
         kind = f"{axis} {self.kind}" if isinstance(axis, str) else self.kind
-        return f"{kind} ({', '.join(told)})" if told else kind
+        return f"{kind} ({', '.join(shown)})" if shown else kind
 
 
 def _as_lists(value: Any) -> Any:

@@ -15,13 +15,13 @@ from orbitgp.hyperparameters.parameters import learned_ranges
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
 
 NUM_EXAMINED = 500
-"""Data that tell how much the evidence depends on the draws, and on each range."""
+"""Data whose evidence shows how much depends on the draws, and on each range."""
 
 IDENTIFIED = 2.0
 """Nats that a range must be worth."""
 
 MIN_COVERED, FEWEST_COVERED = 0.8, 20
-"""The part of left-out targets that intervals of 95 % must hold, and how many can tell."""
+"""The part of left-out targets that intervals of 95 % must hold; so few targets are not checked."""
 
 
 def mark_identified(learning: Learning) -> None:
@@ -76,7 +76,7 @@ def warn_if_nothing_was_learned(
         callback.warned(
             f"nothing was learned: the evidence, {evidence:.1f} nats, is no more than the "
             f"{constant:.1f} nats of a constant; look for shuffled labels, inputs without "
-            "information, too few data, a feature_map that does not show what tells them apart, or "
+            "information, too few data, a feature_map that does not show how they differ, or "
             "an orbit that is far too wide"
         )
 

@@ -39,7 +39,7 @@ NUM_TRIED = 4096
 
 MAX_LENGTH_STEPS = 6
 NUM_UNEXPLAINED = 2048
-"""Data that tell what variance is left unexplained, which costs M² for each."""
+"""Data from which the unexplained variance is estimated, which costs M² for each."""
 
 
 def solve_with_inducing(learning: Learning, callback: Callback) -> Solution:

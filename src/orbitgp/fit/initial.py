@@ -17,7 +17,7 @@ from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
 
 NUM_PROJECTED = 2000
-"""Inputs that tell along which axes features vary."""
+"""Inputs from which the principal axes of the features are computed."""
 
 LEFT_OUT = 0.01
 """The part of their variance that may be left out."""

@@ -142,7 +142,7 @@ class Learning:
     def _stepped(
         self, landscape: Landscape, callback: Callback, z: np.ndarray, scales: Scales
     ) -> None:
-        """One step further; the evidence is told as if all data were like those of the subset."""
+        """One step further; the evidence is scaled from the subset to all data."""
         self.z, self.num_steps = z, self.num_steps + 1
         self.parameters.assign(z)
         orbit = self.problem.model.orbit

@@ -27,7 +27,7 @@ from orbitgp.values import Prediction
 
 VARIANCES = tuple(2.0**k for k in range(11))
 NUM_TRIED = 500
-"""Data that tell which variance of the kernel has the highest bound."""
+"""Data by whose bound the variance of the kernel is chosen."""
 
 
 @torch.no_grad()

@@ -141,7 +141,7 @@ def inducing_plan(
         own += (3 + NUM_SOLVES) * num_points**3 / rates.float64_flops
         return shared / resources.processes + own
 
-    # of a stream, half of the sample in memory is left to tell what is unexplained
+    # of a stream, half of the sample in memory is left to estimate what is unexplained
     largest = num_resident if num_resident == num_data else max(1, num_resident // 2)
     num_points = min(largest, FEWEST_POINTS)
     if num_inducing is None:

@@ -17,7 +17,7 @@ NUM_LEFT_OUT = 2000
 """Data that a bound leaves out in turn."""
 
 NUM_DRAW_SETS = 8
-"""Sets of orbit draws: the first serves the fit, the others tell its standard error."""
+"""Sets of orbit draws: the first serves the fit, the others estimate its standard error."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ MEMORY = 5
 """Earlier rounds that `Mixing` holds: two tensors for each."""
 
 SMALLEST = 1e-10
-"""Of the largest eigenvalue: directions in which rounds differ by less are not told apart."""
+"""Of the largest eigenvalue: smaller differences between rounds are taken as equal."""
 
 GROWTH = 2.0
 """If a round moves so many times further than the last, earlier ones mislead."""

@@ -46,7 +46,7 @@ class Likelihood(nn.Module, ABC):
 
 
 def check_num_classes(num_classes: int) -> None:
-    """One class leaves nothing to tell apart."""
+    """One class leaves nothing to predict."""
     if num_classes < 2:
         raise InputError(f"classes are at least 2; got {num_classes}")
 

@@ -102,8 +102,8 @@ class Orbit(nn.Module, ABC):
     def unidentified(self) -> list[str]:
         """The names of learned ranges whose width means nothing, since the evidence ignores it."""
         ranges = getattr(self, "ranges", None)
-        told = ranges.identified.tolist() if isinstance(ranges, UniformRange) else []
-        known = zip(self.learned_ranges(), told, strict=False)
+        flags = ranges.identified.tolist() if isinstance(ranges, UniformRange) else []
+        known = zip(self.learned_ranges(), flags, strict=False)
         return [name for name, identified in known if not identified]
 
     def noise(

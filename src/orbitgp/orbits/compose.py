@@ -193,7 +193,7 @@ def _parts(composition: Composition | FiniteComposition) -> list[Orbit]:
 
 
 def _all_ranges(parts: Sequence[Orbit]) -> dict[str, tuple[float, float]]:
-    """Side by side; a name that was there before is told apart by the place of its part."""
+    """Side by side; a repeated name is made unique by the position of its part."""
     together: dict[str, tuple[float, float]] = {}
     for place, part in enumerate(parts, 1):
         for name, ends in part.learned_ranges().items():

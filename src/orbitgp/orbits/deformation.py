@@ -187,10 +187,10 @@ class LocalDeformation(Orbit):
 
     def describe(self) -> str:
         """In words."""
-        told = self.ranges.identified.tolist()
+        flags = self.ranges.identified.tolist()
         parts = [
             f"{name} ±{end:.1f}{unit.strip(' ()').removesuffix(' of width')}{known(identified)}"
-            for (name, unit), end, identified in zip(_units(), self._ends(), told, strict=True)
+            for (name, unit), end, identified in zip(_units(), self._ends(), flags, strict=True)
         ]
         return f"{', '.join(parts)}, smooth over {50 * self.width.item():.0f}%"
 

@@ -93,7 +93,7 @@ class FunctionOrbit(Orbit):
         return outputs.unflatten(0, noise.shape[:2])
 
     def _outputs(self, inputs: Tensor, parameters: Tensor) -> Tensor:
-        """What the function makes of them; its own errors are told as bad input."""
+        """What the function makes of them; its own errors are raised as bad input."""
         try:
             outputs = self.function(inputs, parameters)
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
@@ -136,8 +136,8 @@ class FunctionOrbit(Orbit):
         ranges = self.ranges
         ends = zip(ranges.low.tolist(), ranges.high.tolist(), ranges.identified, strict=True)
         words = ", ".join(
-            f"{name} {low:+.3g} … {high:+.3g}{known(bool(told))}"
-            for name, (low, high, told) in zip(self.names, ends, strict=True)
+            f"{name} {low:+.3g} … {high:+.3g}{known(bool(identified))}"
+            for name, (low, high, identified) in zip(self.names, ends, strict=True)
         )
         return words.replace("-", "−")
 

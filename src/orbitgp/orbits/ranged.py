@@ -103,10 +103,10 @@ class RangedOrbit(Orbit):
 
     def describe(self) -> str:
         """In words; without what is frozen at 0."""
-        told = zip(self._ends(), self.ranges.used, self.ranges.identified, strict=True)
+        ranges = zip(self._ends(), self.ranges.used, self.ranges.identified, strict=True)
         words = [
             quantity.words(low, high) + known(bool(identified))
-            for (quantity, low, high), used, identified in told
+            for (quantity, low, high), used, identified in ranges
             if used
         ]
         return ", ".join(words) or "no invariance"
