@@ -6,8 +6,11 @@ from functools import partial
 import pytest
 import torch
 
+from benchmarks.suite.data import Split
 from experiments import (
     compact,
+    feature_choice,
+    feature_network,
     few_labels,
     mnist,
     order,
@@ -206,6 +209,37 @@ def test_networks_are_trained_with_policies(name, monkeypatch):
         values = policies.run(name, policy, 0)
         assert 0 <= values["test_error"] <= 1
         assert values["test_nll"] > 0
+
+
+@pytest.mark.usefixtures("untyped", "few_digits")
+def test_feature_networks_are_trained_by_the_evidence(monkeypatch, tmp_path):
+    quick = partial(InvariantGPClassifier, settings=QUICK)
+    monkeypatch.setattr(feature_network, "InvariantGPClassifier", quick)
+    monkeypatch.setattr(feature_network, "STEPS", 10)
+    monkeypatch.setattr(feature_network, "BATCH", 60)
+    options = ["--data", "mnist-1000", "--features", "trained", "--seeds", "0"]
+    run_main(feature_network, monkeypatch, *options, "--out", str(tmp_path))
+    found = json.loads((tmp_path / "feature-mnist-1000-trained-0.json").read_text())
+    course = found["evidence_per_image"]
+    assert course[-1] > course[0] + 1
+    assert found["test_error"] < 0.3
+
+
+@pytest.mark.usefixtures("untyped")
+def test_features_are_compared_with_the_default(few_digits, monkeypatch, tmp_path):
+    quick = partial(InvariantGPClassifier, settings=QUICK)
+    monkeypatch.setattr(feature_choice, "InvariantGPClassifier", quick)
+    arrays = [few_digits.x / 255, few_digits.y, few_digits.x_test / 255, few_digits.y_test]
+    monkeypatch.setattr(feature_choice, "load", lambda source, *_: Split(source, *arrays))
+    options = ["--data", "mnist", "--features", "default", "pixels"]
+    run_main(feature_choice, monkeypatch, *options, "--out", str(tmp_path))
+    default, pixels = (
+        json.loads((tmp_path / f"choice-mnist-{name}-0.json").read_text())
+        for name in ("default", "pixels")
+    )
+    assert default["chosen"] == "oriented edges"
+    assert default["evidence"] > pixels["evidence"]
+    assert max(default["error"], pixels["error"]) < 0.3
 
 
 def test_moves_of_a_batch_differ_between_its_images(few_digits):
