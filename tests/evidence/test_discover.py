@@ -16,7 +16,12 @@ from orbitgp import (
     load,
 )
 from orbitgp.evidence.ablation import read_ablation
-from orbitgp.evidence.kinds import image_transformations, kind_of, vector_transformations
+from orbitgp.evidence.kinds import (
+    checked_kind,
+    image_transformations,
+    suitable_transformations,
+    vector_transformations,
+)
 from orbitgp.evidence.transformations import is_closed, is_contained, orbit_of
 from tests.conftest import QUICK
 
@@ -98,20 +103,37 @@ def test_what_is_worth_nothing_is_given_up():
     assert found.gain == 0
 
 
+@pytest.mark.parametrize(
+    ("shape", "kinds"),
+    [
+        ((96,), "kind='series' or kind='vectors'"),
+        ((6, 100), "kind='images', kind='series' or kind='points'"),
+        ((11, 4), "kind='images', kind='series' or kind='points'"),
+    ],
+)
+def test_shapes_of_several_kinds_are_asked_for(shape, kinds):
+    """Before anything is fitted."""
+    with pytest.raises(InputError, match=kinds):
+        discover(np.zeros((10, *shape)), np.arange(10) % 2)
+    assert checked_kind(shape, "series" if len(shape) == 1 else "points")
+
+
 def test_transformations_of_each_kind_of_data():
-    names = [part.name for part in kind_of((8, 8))]
+    names = [part.name for part in suitable_transformations((8, 8))]
     assert {"quarter turns", "rotation", "shift", "noise", "contrast"} <= set(names)
-    assert "quarter turns" not in [part.name for part in kind_of((3, 8, 6))]
+    assert "quarter turns" not in [part.name for part in suitable_transformations((3, 8, 6))]
     assert len(vector_transformations(3)) == 3 + 1 + 3
     assert [part.name for part in vector_transformations(20)] == ["cyclic shift"]
-    assert {"cyclic shift", "stretch", "drift"} <= {part.name for part in kind_of((30,), "series")}
-    assert "any order" in [part.name for part in kind_of((5, 4), "points")]
+    assert {"cyclic shift", "stretch", "drift"} <= {
+        part.name for part in suitable_transformations((30,), "series")
+    }
+    assert "any order" in [part.name for part in suitable_transformations((5, 4), "points")]
     with pytest.raises(InputError, match="or transformations= of your own"):
-        kind_of((2, 3, 4, 5))
+        suitable_transformations((2, 3, 4, 5))
     with pytest.raises(InputError, match=r"got points of shape \[9\]"):
-        kind_of((9,), "points")
+        suitable_transformations((9,), "points")
     with pytest.raises(InputError, match="kind must be one of images, series"):
-        kind_of((9,), "waves")
+        suitable_transformations((9,), "waves")
 
 
 def test_orbits_of_several_transformations():

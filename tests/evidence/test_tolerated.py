@@ -1,4 +1,4 @@
-"""What leaves labels as they are is told apart from what does not."""
+"""Changes that leave labels as they are, and changes that do not."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def posterior_of(points, targets):
     return ExactPosterior.of(points, solution, None), solution
 
 
-def test_what_all_but_one_of_the_data_tell(generator):
+def test_posterior_without_one_datum(generator):
     """Elsewhere it is the posterior without that one; at its own place what is known of it."""
     points = torch.randn(12, 3, 2, dtype=torch.float64, generator=generator)
     targets = torch.randn(12, 2, dtype=torch.float64, generator=generator)
@@ -78,6 +78,8 @@ def test_changes_that_keep_labels_are_tolerated(arrow_model):
     widest = {change.name: change.width for change in found.changes if change.tolerated}
     assert 0 < widest["shift"] < 0.5
     assert all(c.tolerated == (c.loss - found.loss <= found.limit) for c in found.changes)
+    assert found.limit == max(0.01, 0.1 * found.loss)
+    assert max(change.width for change in found.changes if change.name == "contrast") < 0.5
     for text in ("vertical mirror", "tolerated", " ± ", found.orbit.describe()):
         assert text in str(found)
     assert "LearnedAugmentation" in export_policy(found.orbit, "torchvision").source
@@ -104,10 +106,28 @@ def test_transformations_of_ones_own(arrow_model):
     assert none.orbit.describe() == "no invariance"
 
 
-def test_what_cannot_tell_is_refused(arrow_model):
+@pytest.mark.usefixtures("untyped")
+def test_the_larger_tolerance_counts(generator):
+    """With noise in half of the labels many are predicted wrongly anyway."""
+    x = torch.randn(80, 2, dtype=torch.float64, generator=generator).numpy()
+    y = (x[:, 0] + np.random.default_rng(0).normal(size=80) > 0).astype(int)
+    model = InvariantGPClassifier(settings=QUICK, random_state=0).fit(x, y)
+    strict, default, loose = (
+        tolerated(model, x, y, tolerance=0.01, relative=relative) for relative in (0, 0.1, 0.9)
+    )
+    assert strict.loss == default.loss > 0.1
+    assert [strict.limit, default.limit] == [0.01, 0.1 * default.loss]
+    assert loose.limit == 0.9 * loose.loss
+    assert set(strict.names) <= set(default.names) <= set(loose.names)
+    assert len(strict.names) < len(loose.names)
+
+
+def test_bad_questions(arrow_model):
     model, images, labels = arrow_model
     with pytest.raises(InputError, match=r"such as 0\.01; got 1"):
         tolerated(model, images, labels, tolerance=1)
+    with pytest.raises(InputError, match=r"such as 0\.1; got -0\.1"):
+        tolerated(model, images, labels, relative=-0.1)
     with pytest.raises(InputError, match="call fit first"):
         tolerated(InvariantGPClassifier(), images, labels)
     with pytest.raises(

@@ -7,6 +7,7 @@ import torch
 
 from orbitgp import (
     InputError,
+    InvariantGPRegressor,
     Jitter,
     PointMirror,
     PointRotation,
@@ -16,7 +17,7 @@ from orbitgp import (
     check_orbit,
     compose,
 )
-from tests.conftest import assert_close, assert_mean
+from tests.conftest import QUICK, assert_close, assert_mean
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -143,3 +144,32 @@ def test_blocks_are_permuted_within():
 def test_bad_arguments_say_what_to_do(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("order", [compose, lambda *orbits: compose(*reversed(orbits))])
+def test_lengths_are_those_of_the_inputs(order, generator):
+    """Estimators divide inputs by their largest value; half an ångström stays half an ångström."""
+    moved = Translation(-0.5, 0.5, mask=3, learn_low=False, learn_high=False)
+    orbit = order(moved, PointMirror("x"))
+    before, words = orbit.learned_ranges(), orbit.describe()
+    orbit.measured_in(16.0)
+    assert orbit.learned_ranges() == before
+    assert orbit.describe() == words
+    x = torch.randn(3, 5, 4, generator=generator) / 16
+    moves = 16 * (orbit.sample(x, 40, generator=generator).points - x.unsqueeze(1))[..., 1:3]
+    assert 0.4 < moves.abs().max() <= 0.5 + 1e-6
+
+
+@pytest.mark.usefixtures("untyped")
+def test_estimators_know_the_unit(generator):
+    x = torch.randn(40, 3, 4, generator=generator).numpy()
+    x[..., 3] = 16
+    frozen = {"learn_low": False, "learn_high": False}
+    orbit = Translation(-0.5, 0.5, **frozen)
+    model = InvariantGPRegressor(orbit, settings=QUICK, random_state=0).fit(x, x[:, 0, 0])
+    assert model.scale_ == 16
+    assert set(model.orbit_.learned_ranges().values()) == {(-0.5, 0.5)}
+    inputs = model.as_inputs(x[:4])
+    moves = model.orbit_.sample(inputs, 40, generator=generator).points - inputs.unsqueeze(1)
+    assert 0.4 < 16 * moves.abs().max() <= 0.5 + 1e-6
+    assert orbit.unit == 1

@@ -24,7 +24,7 @@ ARGUMENTS = (
     ),
     Argument(
         "--kind",
-        "what inputs are; auto takes rows of numbers for vectors, and all others for images",
+        "what inputs are; auto knows images and short rows of numbers by their shape",
         choices=("auto", "images", "series", "points", "vectors"),
         default="auto",
     ),

@@ -84,7 +84,7 @@ def _tolerated(model: Any, options: Mapping[str, Any]) -> Any:
     how = as_fitted(Path(options["run"]), source, options["target"], options["image_size"])
     data = read_labelled(source, *how)
     with bad_input():
-        return tolerated(model, data.x, data.y).orbit
+        return tolerated(model, data.x, data.y, kind="images").orbit
 
 
 def _write_predictor(model: Any, options: Mapping[str, Any], output: Output) -> int:

@@ -160,6 +160,7 @@ class InvariantGPEstimator(BaseEstimator):
         _warn_of_training(self.feature_map)
         self.input_shape_, self.device_ = np.array(X.shape[1:]), str(device)
         examples = self._examples(X, y, whole)
+        orbit.measured_in(self.scale_)
         group = current_group()
         folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
         with explained():

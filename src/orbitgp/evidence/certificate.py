@@ -183,6 +183,7 @@ def certificate(
     scale = float(np.max(getattr(model, "target_scale_", 1.0)))
     limit = _usual(model.model_, classes is None) if deviation is None else deviation / scale
     parts = model.orbit_ if orbit is None else starting_orbit(orbit, x.shape[1:])
+    parts.measured_in(model.scale_)
     generator = torch.Generator().manual_seed(random_state)
     dangers = []
     for part in alone(parts):

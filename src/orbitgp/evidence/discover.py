@@ -20,7 +20,7 @@ from orbitgp.evidence.ablation import Ablation
 from orbitgp.evidence.compare import prepared
 from orbitgp.evidence.discovery import Discovery
 from orbitgp.evidence.fitted import FittedEvidence
-from orbitgp.evidence.kinds import kind_of
+from orbitgp.evidence.kinds import checked_kind, suitable_transformations
 from orbitgp.evidence.selection import Eliminations, Step, Trials, backward, forward
 from orbitgp.evidence.transformations import Transformation, orbit_of
 from orbitgp.fit.settings import TrainingSettings
@@ -70,8 +70,8 @@ def discover(
         Has all parameters but the orbit, such as `feature_map`. Without it, a regressor for floats
         and a classifier for all else, with their defaults.
     kind : {"images", "series", "points", "vectors"}, optional
-        What inputs are, if shapes do not show it: without it rows of numbers are vectors, and all
-        others images.
+        What inputs are. Without it short rows of numbers are vectors, and (n, H, W) or
+        (n, C, H, W) images; give it where a shape may be something else.
     transformations : sequence of Transformation, optional
         What to choose from, if not what suits the kind of data.
     run : str or pathlib.Path, optional
@@ -109,6 +109,8 @@ def discover(
     """
     start = time.perf_counter()
     X, y = np.asarray(X), np.asarray(y)
+    if transformations is None:  # refused before the first fit
+        kind = checked_kind(getattr(estimator, "image_shape", None) or X.shape[1:], kind)
 
     def fitted(chosen: Mapping[Transformation, float]) -> Any:
         name = "+".join(part.name.replace(" ", "-") for part in chosen) or "none"
@@ -130,7 +132,8 @@ def discover(
     generator = torch.Generator().manual_seed(random_state)
     asked = FittedEvidence(plain, X, y, generator=generator)
     if transformations is None:
-        transformations = kind_of(asked.sampling.problem.examples.x.shape[1:], kind)
+        shape = asked.sampling.problem.examples.x.shape[1:]
+        transformations = suitable_transformations(shape, kind, unit=plain.scale_)
     trials = Trials(asked)
     chosen, path = forward(trials, transformations, lambda step: report(str(step)))
     if chosen:

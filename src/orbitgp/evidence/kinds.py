@@ -6,6 +6,7 @@ from typing import Any
 
 from orbitgp.errors import InputError
 from orbitgp.evidence.transformations import Transformation
+from orbitgp.fit.feature_choice import MIN_LENGTH
 from orbitgp.orbits.affine import Affine
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.colour import Colour
@@ -21,6 +22,9 @@ from orbitgp.orbits.time_affine import TimeAffine
 from orbitgp.orbits.time_warp import TimeWarp
 
 KINDS = ("images", "series", "points", "vectors")
+
+MAX_COLUMNS, MAX_RATIO = 5, 2
+"""Columns up to which inputs may be points, and the ratio of sides up to which they are images."""
 
 MAX_SWAPPED = 8
 """Columns up to which every pair of them is tried."""
@@ -53,13 +57,15 @@ def image_transformations(shape: Sequence[int]) -> list[Transformation]:
             )
         ),
         Transformation("local deformation", (0.02, 0.06), "local", _local, LocalDeformation.names),
-        Transformation("contrast", (0.1, 0.3, 0.8), "intensity", _intensity, ("contrast",)),
-        Transformation("brightness", (0.03, 0.1, 0.3), "intensity", _intensity, ("brightness",)),
+        *(
+            Transformation(name, widths, "intensity", _intensity, (name,), alters="values")
+            for name, widths in (("contrast", (0.1, 0.3, 0.8)), ("brightness", (0.03, 0.1, 0.3)))
+        ),
         _noise(event_shape),
     ]
     if len(shape) == 3 and shape[0] == 3:
         found += [
-            Transformation(name, widths, "colour", _colour, (name,))
+            Transformation(name, widths, "colour", _colour, (name,), alters="values")
             for name, widths in (("saturation", (0.1, 0.3, 0.8)), ("hue", (0.1, 0.3, 1.0)))
         ]
     if shape[-1] == shape[-2]:
@@ -80,6 +86,10 @@ def series_transformations(shape: Sequence[int]) -> list[Transformation]:
         high = widths["cyclic shift"]
         return TimeAffine(length, -high, high, outside="cyclic")
 
+    def drift(widths: Mapping[str, float]) -> Orbit:
+        return Drift(widths["drift"])
+
+    values: dict[str, Any] = {"alters": "values"}
     return [
         Transformation("cyclic shift", (*part, 0.5 * length), "cyclic", cyclic, ("cyclic shift",)),
         Transformation("shift", part, "time", time, ("shift",)),
@@ -87,17 +97,23 @@ def series_transformations(shape: Sequence[int]) -> list[Transformation]:
         Transformation(
             "warp", (0.1, 0.3), "warp", lambda widths: TimeWarp(length, widths["warp"]), ("speed",)
         ),
-        Transformation("scale", (0.05, 0.15, 0.5), "magnitude", _magnitude, ("scale",)),
-        Transformation("offset", (0.03, 0.1, 0.3), "magnitude", _magnitude, ("offset",)),
-        Transformation(
-            "drift", (0.03, 0.1), "drift", lambda widths: Drift(widths["drift"]), ("drift",)
-        ),
+        Transformation("scale", (0.05, 0.15, 0.5), "magnitude", _magnitude, ("scale",), **values),
+        Transformation("offset", (0.03, 0.1, 0.3), "magnitude", _magnitude, ("offset",), **values),
+        Transformation("drift", (0.03, 0.1), "drift", drift, ("drift",), **values),
         _noise(event_shape),
     ]
 
 
-def point_transformations(shape: Sequence[int]) -> list[Transformation]:
-    """Of point sets [A, F], positions first; widths are in the unit of the inputs."""
+def point_transformations(shape: Sequence[int], unit: float = 1.0) -> list[Transformation]:
+    """Of point sets [A, F], positions first, divided by `unit`, of which widths are parts."""
+
+    def translation(widths: Mapping[str, float]) -> Orbit:
+        width = unit * widths["translation"]
+        return _in(unit, Translation(-width, width))
+
+    def jitter(widths: Mapping[str, float]) -> Orbit:
+        return _in(unit, Jitter(unit * widths["jitter"], num_points=num_points))
+
     angles, num_points = tuple(math.radians(a) for a in (10, 30, 90, 180)), shape[0]
     return [
         Transformation(
@@ -115,16 +131,10 @@ def point_transformations(shape: Sequence[int]) -> list[Transformation]:
             "translation",
             (0.03, 0.1, 0.3),
             "translation",
-            _translation,
+            translation,
             tuple(f"{axis}-translation" for axis in AXES),
         ),
-        Transformation(
-            "jitter",
-            (0.01, 0.03),
-            "jitter",
-            lambda widths: Jitter(widths["jitter"], num_points=num_points),
-            ("jitter",),
-        ),
+        Transformation("jitter", (0.01, 0.03), "jitter", jitter, ("jitter",)),
         Transformation("any order", (0,), "any order", lambda _: RandomOrder(num_points)),
     ]
 
@@ -161,11 +171,25 @@ def swapped(places: tuple[int, ...], first: int, second: int) -> tuple[int, ...]
     return tuple(exchanged.get(place, place) for place in places)
 
 
-def kind_of(shape: Sequence[int], kind: str | None = None) -> list[Transformation]:
-    """Those that suit inputs of this shape, or of a kind that shapes do not show."""
+def suitable_transformations(
+    shape: Sequence[int], kind: str | None = None, *, unit: float = 1.0
+) -> list[Transformation]:
+    """Those of inputs of this shape and kind, which were divided by `unit`."""
+    match checked_kind(shape, kind):
+        case "series":
+            return series_transformations(shape)
+        case "points":
+            return point_transformations(shape, unit)
+        case "vectors":
+            return vector_transformations(shape[0])
+    return image_transformations(shape)
+
+
+def checked_kind(shape: Sequence[int], kind: str | None = None) -> str:
+    """What inputs of this shape are; refused, if they cannot be, or may be something else."""
     if kind not in (None, *KINDS):
         raise InputError(f"kind must be one of {', '.join(KINDS)}, or None; got {kind!r:.40}")
-    kind = kind or ("vectors" if len(shape) == 1 else "images")
+    kind = kind or _usual_kind(shape)
     dims = {"images": (2, 3), "series": (1, 2), "points": (2,), "vectors": (1,)}
     if len(shape) not in dims[kind]:
         raise InputError(
@@ -173,14 +197,21 @@ def kind_of(shape: Sequence[int], kind: str | None = None) -> list[Transformatio
             f"[points, columns], or rows of numbers; got {kind} of shape {list(shape)}: give their "
             "kind, or transformations= of your own"
         )
-    match kind:
-        case "series":
-            return series_transformations(shape)
-        case "points":
-            return point_transformations(shape)
-        case "vectors":
-            return vector_transformations(shape[0])
-    return image_transformations(shape)
+    return kind
+
+
+def _usual_kind(shape: Sequence[int]) -> str:
+    if len(shape) == 1 and shape[0] >= MIN_LENGTH:
+        raise InputError(
+            f"rows of {shape[0]} numbers may be series, rows of a table or images: give "
+            "kind='series' or kind='vectors', or images as (n, H, W)"
+        )
+    if len(shape) == 2 and (min(shape) <= MAX_COLUMNS or max(shape) > MAX_RATIO * min(shape)):
+        raise InputError(
+            f"inputs of shape {list(shape)} may be images, series of several channels or points "
+            "in space: give kind='images', kind='series' or kind='points'"
+        )
+    return "vectors" if len(shape) == 1 else "images"
 
 
 def _symmetric(names: Sequence[str], widths: Mapping[str, float]) -> dict[str, Any]:
@@ -213,16 +244,16 @@ def _point_mirror(axis: Axis) -> Callable[[Mapping[str, float]], Orbit]:
     return lambda _: PointMirror(axis)
 
 
-def _translation(widths: Mapping[str, float]) -> Orbit:
-    width = widths["translation"]
-    return Translation(-width, width)
+def _in(unit: float, orbit: Orbit) -> Orbit:
+    orbit.measured_in(unit)
+    return orbit
 
 
 def _noise(event_shape: tuple[int, ...]) -> Transformation:
     def noise(widths: Mapping[str, float]) -> Orbit:
         return GaussianNoise(widths["noise"], event_shape=event_shape)
 
-    return Transformation("noise", (0.03, 0.1), "noise", noise)
+    return Transformation("noise", (0.03, 0.1), "noise", noise, alters="values")
 
 
 def _local(widths: Mapping[str, float]) -> Orbit:

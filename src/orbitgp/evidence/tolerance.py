@@ -52,7 +52,7 @@ class Tolerance:
     loss : float
         Of inputs as they are.
     limit : float
-        By how much the loss of changed inputs may exceed it, the `tolerance`.
+        By how much the loss of changed inputs may exceed it.
     num_inputs : int
         Inputs that were changed.
 

@@ -1,18 +1,20 @@
-"""How far may an input be changed before its label, told from all other data, becomes wrong?
+"""How far can an input be changed before its label is predicted wrongly from all other data?
 
 An invariance averages f over changed copies of an input, and the evidence asks whether the average
-tells the label. An augmentation hands single copies to a network, each with the label of the input:
-every one has to be recognisable. So each input x_n is changed, and its label predicted from all
-data but x_n, which the exact posterior of some of them has in closed form. The width of a
-transformation is the largest of those tried for which
+predicts the label. An augmentation hands single copies to a network, each with the label of the
+input: every one has to be recognisable. So each input x_n is changed, and its label predicted from
+all data but x_n, which the exact posterior of some of them has in closed form. The width of a
+transformation T is the largest of those tried for which
 
-    mean_n ℓ(y_n, f(T x_n) | all but y_n)  ≤  mean_n ℓ(y_n, f(x_n) | all but y_n) + ε,
+    mean_n ℓ(y_n, f(T x_n) | all but y_n)  ≤  L + max(ε, ρ L),
+    L = mean_n ℓ(y_n, f(x_n) | all but y_n),
 
 where the loss ℓ is 1 for a wrong label, or the squared error of a number in units of the variance
 of all. No data are held out, and nothing is learned.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,13 +24,13 @@ from torch import Tensor
 from orbitgp.errors import InputError
 from orbitgp.estimators import InvariantGPClassifier
 from orbitgp.evidence.fitted import FittedEvidence
-from orbitgp.evidence.kinds import kind_of
+from orbitgp.evidence.kinds import suitable_transformations
 from orbitgp.evidence.tolerance import Change, Tolerance
 from orbitgp.evidence.transformations import Transformation, is_contained, orbit_of
 from orbitgp.inference.exact import exact_posterior
 
 NUM_KNOWN, NUM_CHANGED = 2000, 1000
-"""Data that labels are told from, and those of them that are changed, at most."""
+"""Data that labels are predicted from, and those of them that are changed, at most."""
 
 BATCH = 250
 
@@ -41,9 +43,10 @@ def tolerated(
     kind: str | None = None,
     transformations: Sequence[Transformation] | None = None,
     tolerance: float = 0.01,
+    relative: float = 0.1,
     random_state: int = 0,
 ) -> Tolerance:
-    """Find how far inputs may be changed before their labels cannot be told from all others.
+    """Find how far inputs can be changed while their labels are predicted from all other data.
 
     These are the ranges for an augmentation that hands changed inputs to a network, one by one. An
     orbit that `discover` has found is made to be averaged over, and may be wider than that.
@@ -56,13 +59,17 @@ def tolerated(
     X, y : array-like
         The data that it was fitted to.
     kind : {"images", "series", "points", "vectors"}, optional
-        What inputs are, if shapes do not tell: without it rows of numbers are vectors, and all
-        others images.
+        What inputs are. Without it short rows of numbers are vectors, and (n, H, W) or
+        (n, C, H, W) images; give it where a shape may be something else.
     transformations : sequence of Transformation, optional
-        What to try, if not what suits the kind of data.
+        What to try, if not what suits the kind of data. Features that normalise contrast cannot say
+        how much of it matters: of changes of values the widest is not tried by default.
     tolerance : float, default=0.01
-        How many more of the changed inputs may have a label that is told wrongly, as a share; of
-        numbers, how much more of their variance may be left unexplained.
+        The share of inputs whose labels may be predicted wrongly because of the change; for
+        numbers, the share of their variance that may be left unexplained because of it.
+    relative : float, default=0.1
+        The same as a part of the labels that are predicted wrongly anyway; the larger of both
+        counts. The more errors are left, the more an augmentation can mend.
     random_state : int, default=0
         Seed of the order of the data, of orbit draws, and of the changes.
 
@@ -74,7 +81,7 @@ def tolerated(
     Raises
     ------
     InputError
-        If the model is not fitted, the data do not suit it, or the tolerance is no share.
+        If the model is not fitted, the data do not suit it, or a tolerance is no share.
 
     See Also
     --------
@@ -92,28 +99,40 @@ def tolerated(
     """
     if not 0 < tolerance < 1:
         raise InputError(
-            "tolerance is a share of labels that may be told wrongly, above 0 and below 1, such as "
-            f"0.01; got {tolerance}"
+            "tolerance is a share of labels that may be predicted wrongly, above 0 and below 1, "
+            f"such as 0.01; got {tolerance}"
+        )
+    if not 0 <= relative < 1:
+        raise InputError(
+            "relative is a part of the labels that are predicted wrongly anyway, from 0 to below "
+            f"1, such as 0.1; got {relative}"
         )
     left_out = LeftOut(model, X, y, random_state)
     if transformations is None:
-        transformations = kind_of(left_out.x.shape[1:], kind)
+        suitable = suitable_transformations(left_out.x.shape[1:], kind, unit=model.scale_)
+        transformations = [_cautious(part) for part in suitable]
+    loss = left_out.unchanged.mean().item()
+    limit = max(tolerance, relative * loss)
     chosen: dict[Transformation, float] = {}
     changes: list[Change] = []
     for part in transformations:
         for width in sorted(part.widths, reverse=True):
-            change = left_out.changed(part, width, tolerance, random_state)
+            change = left_out.changed(part, width, limit, random_state)
             changes.append(change)
             if change.tolerated:
                 chosen[part] = width
                 break
     needed = {part: width for part, width in chosen.items() if not is_contained(part, chosen)}
-    loss = left_out.expected.mean().item()
-    return Tolerance(orbit_of(needed), changes, loss, tolerance, len(left_out.x))
+    return Tolerance(orbit_of(needed), changes, loss, limit, len(left_out.x))
+
+
+def _cautious(part: Transformation) -> Transformation:
+    """Changes of values without the widest."""
+    return part if part.alters == "places" else replace(part, widths=part.widths[:-1])
 
 
 class LeftOut:
-    """Losses of data, or of what they were changed to, given all but their own label."""
+    """Losses of inputs, or of what they were changed to, given all labels but their own."""
 
     def __init__(self, estimator: Any, X: Any, y: Any, random_state: int) -> None:
         generator = torch.Generator().manual_seed(random_state)
@@ -130,23 +149,23 @@ class LeftOut:
         rows = torch.arange(len(self.x), device=self.x.device)
         kernel, posterior = self.model.kernel, self.model.posterior
         self.predictors = [posterior.predictor_without(kernel, some) for some in rows.split(BATCH)]
-        self.expected = self.losses(self.x)
+        self.unchanged = self.losses(self.x)
 
     def changed(
-        self, part: Transformation, width: float, tolerance: float, random_state: int
+        self, part: Transformation, width: float, limit: float, random_state: int
     ) -> Change:
         """What a transformation of this width does to the losses."""
         orbit = orbit_of({part: width}).to(self.x.device)
         generator = torch.Generator().manual_seed(random_state)
         losses = self.losses(orbit.sample(self.x, 1, generator=generator).points.squeeze(1))
-        rise = losses - self.expected
+        rise = losses - self.unchanged
         error = rise.std().item() / len(rise) ** 0.5
-        small = rise.mean().item() <= tolerance
+        small = rise.mean().item() <= limit
         return Change(part.name, width, orbit.describe(), losses.mean().item(), error, small)
 
     @torch.no_grad()
     def losses(self, points: Float[Tensor, "R *event"]) -> Float[Tensor, "R"]:
-        """Of what each of the first inputs was changed to."""
+        """Losses of points, one for each of the first inputs."""
         noise = self.model.posterior.noise
         means = [
             predict(self.model.sample_orbit_at(x, noise)).mean

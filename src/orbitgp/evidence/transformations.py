@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -32,6 +33,9 @@ class Transformation:
     contains : tuple of str, default=()
         Groups that are part of it if it is at least half as wide as it can be, and would only be
         more draws of the same beside it.
+    alters : {"places", "values"}, default="places"
+        Whether values are moved, or changed where they are. Features that normalise contrast hardly
+        see the latter.
 
     Examples
     --------
@@ -47,6 +51,7 @@ class Transformation:
     make: Callable[[Mapping[str, float]], Orbit]
     ranges: tuple[str, ...] = ()
     contains: tuple[str, ...] = ()
+    alters: Literal["places", "values"] = "places"
 
 
 def orbit_of(chosen: Mapping[Transformation, float]) -> Orbit:

@@ -41,6 +41,9 @@ START_RATIO = 100.0
 MIN_SIDE = 12
 """Pixels along each side of images that are more than a few numbers."""
 
+MAX_RATIO = 4
+"""Of the sides of an image."""
+
 MIN_LENGTH = 24
 """Columns of rows, or samples of series with few channels, that may be series."""
 
@@ -112,8 +115,12 @@ def feature_makers(
 
 
 def is_of_images(shape: torch.Size) -> bool:
-    """Whether inputs [N, H, W] or [N, C, H, W] have enough pixels to look for edges in."""
-    return len(shape) in (3, 4) and min(shape[-2:]) >= MIN_SIDE
+    """Whether inputs [N, H, W] or [N, C, H, W] have enough pixels to look for edges in.
+
+    Inputs that are much longer than high are series of several channels.
+    """
+    low, high = sorted(shape[-2:])
+    return len(shape) in (3, 4) and low >= MIN_SIDE and high <= MAX_RATIO * low
 
 
 def may_be_series(shape: torch.Size) -> bool:

@@ -95,6 +95,9 @@ class Orbit(nn.Module, ABC):
     def describe(self) -> str:
         """What has been learned, in words."""
 
+    def measured_in(self, unit: float) -> None:
+        """Take ends that are lengths for lengths of inputs before they were divided by `unit`."""
+
     def learned_ranges(self) -> dict[str, tuple[float, float]]:
         """The ends of each range by its name, in the unit that the name gives; {} without any."""
         return {}

@@ -122,6 +122,11 @@ class Composition(Orbit):
         for part in _parts(self):
             part.check(x)
 
+    def measured_in(self, unit: float) -> None:
+        """Each part by itself."""
+        for part in _parts(self):
+            part.measured_in(unit)
+
     def alike(
         self, noise: Float[Tensor, "1 S K"], like: Float[Tensor, "N *event"]
     ) -> Callable[[Float[Tensor, "N *event"]], Float[Tensor, "N S *event"]]:

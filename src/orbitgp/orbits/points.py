@@ -6,6 +6,7 @@ stays where it is, if that column is 0.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -238,13 +239,43 @@ class PointMirror(FiniteOrbit):
         return f"mirror image along {self.axis}"
 
 
-class Translation(RangedOrbit):
+class _Moves(RangedOrbit):
+    """Points that are moved by lengths, which are given and shown in the unit of the positions.
+
+    Estimators divide inputs by their largest value: that number is the `unit` of what moves here.
+    """
+
+    unit: Tensor
+
+    def __init__(
+        self, quantities: Sequence[Quantity], low: Ends, high: Ends, **options: Any
+    ) -> None:
+        super().__init__(quantities, low, high, **options)
+        self.register_buffer("unit", torch.ones((), dtype=torch.float64))
+
+    def measured_in(self, unit: float) -> None:
+        """What inputs were divided by."""
+        self.unit.fill_(unit)
+
+    def moved(
+        self,
+        x: Float[Tensor, "N A F"],
+        moves: Float[Tensor, "N S #A 3"],
+        mask: int | None,
+    ) -> Float[Tensor, "N S A F"]:
+        """Positions moved so far, in their own unit; points that are absent stay where they are."""
+        moves = moves.to(x) / self.unit.to(x) * _present(x, mask)
+        return x.unsqueeze(1) + pad(moves, (0, x.shape[-1] - 3))
+
+
+class Translation(_Moves):
     """Point sets moved by the same random amount, each coordinate with a range of its own.
 
     Parameters
     ----------
     low, high : float or sequence of float, default=∓0.05
-        Where the ends of the ranges start, for x, y and z: one number for all, or three.
+        Where the ends of the ranges start, for x, y and z, in the unit of the positions: one number
+        for all, or three.
     mask : int, optional
         A column that is 0 for points that are absent.
     **options : object
@@ -282,11 +313,10 @@ class Translation(RangedOrbit):
     ) -> Float[Tensor, "N S A F"]:
         """Moved points."""
         self.check(x)
-        moved = self.parameters_from(noise).to(x.dtype).unsqueeze(2) * _present(x, self.mask)
-        return x.unsqueeze(1) + pad(moved, (0, x.shape[-1] - 3))
+        return self.moved(x, self.parameters_from(noise).unsqueeze(2), self.mask)
 
 
-class Jitter(RangedOrbit):
+class Jitter(_Moves):
     """Every point of a set moved by itself, by normal noise of a learnable standard deviation.
 
     Parameters
@@ -339,6 +369,5 @@ class Jitter(RangedOrbit):
     ) -> Float[Tensor, "N S A F"]:
         """Jittered points."""
         self.check(x)
-        moved = self.ranges.high.to(x) * normals(noise).to(x).unflatten(-1, (-1, 3))
-        moved = moved * _present(x, self.mask)
-        return x.unsqueeze(1) + pad(moved, (0, x.shape[-1] - 3))
+        moves = self.ranges.high.to(x) * normals(noise).to(x).unflatten(-1, (-1, 3))
+        return self.moved(x, moves, self.mask)
