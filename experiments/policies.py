@@ -182,13 +182,14 @@ def by_tolerance(name: str, seed: int) -> tuple[Augment, dict[str, Any]]:
     """The changes of training images that leave their labels as they are."""
     data = load(name, seed)
     model = InvariantGPClassifier("none", random_state=seed).fit(data.x, data.y)
-    evidence, found = model.feature_evidence_, tolerated(model, data.x, data.y)
+    evidence, found = model.feature_evidence_, tolerated(model, data.x, data.y, kind="images")
     about = {
         "features": max(evidence, key=lambda each: evidence[each]),
         "found": found.names,
         "tolerated": found.orbit.describe(),
         "changes": found.records(),
     }
+    transforms()  # makes torchvision importable
     policy: Any = export_policy(found.orbit, "torchvision", leave_out=True)
     return policy.make(), {**about, "left_out": policy.left_out, "source": policy.source}
 
