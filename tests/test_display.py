@@ -77,6 +77,14 @@ def test_a_model_that_found_nothing_says_so():
         InvariantGPRegressor(settings=QUICK, random_state=0).fit(X, y)
 
 
+def test_copies_of_inputs_are_named():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(30, 3))
+    rows = np.r_[np.arange(30), :10]
+    with pytest.warns(ConvergenceWarning, match="10 of 40 inputs are exact copies of others"):
+        InvariantGPRegressor(settings=QUICK, random_state=0).fit(X[rows], X[rows, 0])
+
+
 def test_tensorboard_gets_the_curve(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -148,6 +148,7 @@ def test_check_data_says_what_would_be_read(images, table):
         ("fot", 2, "'fot'"),
         ("fit --data x", 2, "required: --out"),
         ("fit --data x --out y --orbit spiral", 2, "spiral"),
+        ("fit --data x --out y --orbit mirror+spiral", 2, "mirror+spiral"),
         ("fit --data x --out y --settings.max_steps many", 2, "settings.max_steps"),
         ("fit --data x --out y --settings.max_steps 0", 2, "must be positive"),
         ("fit --data x --out y --image_size 8", 2, "--image_size"),

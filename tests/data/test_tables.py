@@ -163,3 +163,13 @@ def test_a_small_file_cannot_claim_millions_of_rows(tmp_path):
     pq.write_table(table, path, row_group_size=rows, max_rows_per_page=rows, write_batch_size=rows)
     with pytest.raises(FileError, match=r"10000000 values in a file of \d+ bytes cannot be"):
         read_table(path)
+
+
+def test_columns_that_pandas_has_counted(tmp_path):
+    """A frame without names is written with 0, 1, 2, … for them."""
+    path = tmp_path / "new.csv"
+    path.write_text("0,1,2\n3,4,5\n")
+    assert read_table_inputs(path).tolist() == [[3, 4, 5]]
+    path.write_text("0,1,3\n3,4,5\n")
+    with pytest.raises(FileError, match="line 1: expected the names of the columns"):
+        read_table_inputs(path)

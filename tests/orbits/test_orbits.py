@@ -45,6 +45,7 @@ from orbitgp import (
 )
 from orbitgp.orbits.base import FiniteOrbit, distinct_integers
 from orbitgp.orbits.compose import Composition, FiniteComposition
+from orbitgp.orbits.names import starting_orbit
 from tests.conftest import assert_close, assert_mean, concrete
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -450,3 +451,14 @@ def test_learned_ranges_of_parts_keep_apart():
         lows = [ends[0] for ends in compose(*parts).learned_ranges().values()]
         assert lows == pytest.approx([-10, -20])
     assert compose(Mirror(), QuarterTurns()).learned_ranges() == {}
+
+
+def test_names_are_composed_in_their_order():
+    orbit = starting_orbit("mirror+affine", (8, 8))
+    assert [type(part) for part in orbit.orbits] == [Mirror, Affine]
+    assert starting_orbit("quarter-turns+mirror", (8, 8)).size == 8
+    assert isinstance(starting_orbit("affine+local", (8, 8)).orbits[1], LocalDeformation)
+    with pytest.raises(InputError, match="no orbit is called 'spiral'"):
+        starting_orbit("mirror+spiral", (8, 8))
+    with pytest.raises(InputError, match=r"no part of a composition; got 'none\+mirror'"):
+        starting_orbit("none+mirror", (8, 8))

@@ -11,7 +11,8 @@ from orbitgp.cli.output import Output
 class Argument:
     """One argument as a value, from which both parsers and all help are made.
 
-    A name without dashes is that of a positional argument; `bool` is the kind of a switch.
+    A name without dashes is that of a positional argument; `bool` is the kind of a switch. Choices
+    may be `joined` by +.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Argument:
     kind: type = str
     default: Any = None
     choices: tuple[str, ...] = ()
+    joined: bool = False
     nargs: int | str | None = None
     metavar: str | tuple[str, ...] | None = None
     required: bool = False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from orbitgp.data.labelled import LabelledData
 
 ORBITS = (
-    *("none", "affine", "rotation", "local", "affine+local", "crop", "colour"),
+    *("none", "affine", "rotation", "local", "crop", "colour"),
     *("mirror", "quarter-turns", "dihedral"),
     *("time-shift", "cyclic-shift", "time-warp", "window", "magnitude", "drift"),
     *("rotation-3d", "translation-3d"),
@@ -54,7 +54,13 @@ TASK = Argument(
 ARGUMENTS = (
     *DATA,
     Argument("--out", "folder of the run", required=True, path=True),
-    Argument("--orbit", "changes to learn from", choices=ORBITS, default="none"),
+    Argument(
+        "--orbit",
+        "changes to learn from; several are joined by +, as in mirror+affine",
+        choices=ORBITS,
+        joined=True,
+        default="none",
+    ),
     TASK,
     Argument(
         "--features",
@@ -71,7 +77,9 @@ ARGUMENTS = (
         default="auto",
     ),
     Argument("--num_inducing", "inducing variables; as many as the budget allows", int),
-    Argument("--budget_seconds", "for the whole fit, roughly", float, 300.0),
+    Argument(
+        "--budget_seconds", "what inference may take, roughly; learning comes on top", float, 300.0
+    ),
     DEVICE,
     Argument("--seed", "of all random draws", int, 0),
     *(

@@ -46,6 +46,16 @@ def _as_typed(message: str, commands: Sequence[Command]) -> str:
     return message
 
 
+class Joined(tuple[str, ...]):
+    """Choices, and those that are joined by +."""
+
+    def __contains__(self, value: object) -> bool:
+        """Whether each part is a choice."""
+        return isinstance(value, str) and all(
+            tuple.__contains__(self, part) for part in value.split("+")
+        )
+
+
 def _new_parser(**kwargs: Any) -> ArgumentParser:
     return ArgumentParser(exit_on_error=False, allow_abbrev=False, **kwargs)
 
@@ -66,7 +76,7 @@ def _details(argument: Argument) -> dict[str, Any]:
         return {"action": "store_true"}
     details: dict[str, Any] = {"default": argument.default, "nargs": argument.nargs}
     if argument.choices:
-        details["choices"] = argument.choices
+        details["choices"] = Joined(argument.choices) if argument.joined else argument.choices
     else:
         optional = argument.is_optional and argument.nargs is None
         details["type"] = argument.kind | None if optional else argument.kind

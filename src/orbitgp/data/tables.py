@@ -71,7 +71,8 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _names(header: list[str], path: Path) -> list[str]:
     """The names of columns, if the first line has them."""
-    if not header or all(_is_number(name) for name in header):
+    counted = [str(number) for number in range(len(header))]  # names that pandas gives
+    if not header or (header != counted and all(_is_number(name) for name in header)):
         raise FileError(f"{path}: line 1: expected the names of the columns; got {header!s:.80}")
     if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
         raise FileError(f"{path}: line 1: separate columns by commas; got {header[0]!r:.80}")

@@ -17,14 +17,15 @@ MAX_DIFFERENCE = 10.0
 
 
 REMEDIES = {
+    "Input y contains NaN": "leave out what has no label",
     "contains NaN": "fill in missing values, for example by sklearn.impute.SimpleImputer, or leave "
     "these rows out",
     "contains infinity": "leave these rows out, or scale the values down",
     "inconsistent numbers of samples": "give one label for each input",
     "minimum of": "give more inputs",
     "continuous": "use InvariantGPRegressor for numbers, or turn them into classes",
-    "could not convert string": "turn text into numbers first, for example by "
-    "sklearn.preprocessing.OrdinalEncoder, or use InvariantGPClassifier if y are names of classes",
+    "could not convert string": "turn text into numbers first, for example X by "
+    "sklearn.preprocessing.OrdinalEncoder; use InvariantGPClassifier if y are names of classes",
     "Expected 2D array": "Reshape your data: X.reshape(-1, 1) if each input is one number, "
     "X.reshape(1, -1) for a single input",
     "1d array": "give one label for each input; y.argmax(1), if labels are one-hot",

@@ -24,6 +24,10 @@ MIN_COVERED, FEWEST_COVERED = 0.8, 20
 """The part of left-out targets that intervals of 95 % must hold; so few targets are not checked."""
 
 
+MANY_COPIES = 0.1
+"""The part of inputs that may be exact copies of others."""
+
+
 def mark_identified(learning: Learning) -> None:
     """Mark the ranges whose evidence hardly changes when they are switched off."""
     if not learning.parameters.num_widths:
@@ -58,13 +62,26 @@ def evidence_of_a_constant(targets: Float[Tensor, "N C"], num_data: int) -> floa
 
 
 def warn(learning: Learning, solution: Solution, error: float, callback: Callback) -> None:
-    """Of what a Gaussian likelihood shows to have gone wrong."""
+    """Of copied inputs, and of what a Gaussian likelihood shows to have gone wrong."""
     likelihood, targets = solution.model.likelihood, learning.sampling.targets
+    warn_of_copies(learning.problem.examples.x, callback)
     if isinstance(likelihood, Gaussian):
         num_data = learning.problem.examples.num_data
         warn_if_nothing_was_learned(targets, num_data, solution.evidence, error, callback)
     if type(likelihood) is Gaussian:
         warn_of_narrow_intervals(targets, solution, likelihood.noise.item(), callback)
+
+
+def warn_of_copies(x: Float[Tensor, "N *event"], callback: Callback) -> None:
+    """Each copy counts as evidence of its own, of which there is none."""
+    rows = x.flatten(1).cpu().numpy()
+    copies = len(rows) - len({row.tobytes() for row in rows})
+    if copies > MANY_COPIES * len(rows):
+        callback.warned(
+            f"{copies:,} of {len(rows):,} inputs are exact copies of others, and count as "
+            "independent evidence, which is then far too sure: leave them out, for example by "
+            "numpy.unique"
+        )
 
 
 def warn_if_nothing_was_learned(
@@ -74,10 +91,10 @@ def warn_if_nothing_was_learned(
     constant = evidence_of_a_constant(targets, num_data)
     if evidence + 2 * error <= constant + 1:
         callback.warned(
-            f"nothing was learned: the evidence, {evidence:.1f} nats, is no more than the "
-            f"{constant:.1f} nats of a constant; look for shuffled labels, inputs without "
-            "information, too few data, a feature_map that does not show how they differ, or "
-            "an orbit that is far too wide"
+            "nothing was learned: compared with a constant, the evidence is "
+            f"{evidence - constant:+.1f} nats; look for shuffled labels, inputs without "
+            "information, too few data, a feature_map that does not show how they differ, or an "
+            "orbit that is far too wide"
         )
 
 

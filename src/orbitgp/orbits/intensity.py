@@ -1,5 +1,7 @@
 """Brightness and contrast."""
 
+import math
+
 from jaxtyping import Float
 from torch import Tensor
 from torch.distributions import Distribution
@@ -7,7 +9,8 @@ from torch.distributions import Distribution
 from orbitgp.orbits.ranged import Quantity, RangedOrbit
 from orbitgp.orbits.ranges import Ends, Flags
 
-QUANTITIES = (Quantity("contrast", "×"), Quantity("brightness"))
+QUANTITIES = (Quantity("contrast", "×", limit=math.log(10)), Quantity("brightness", limit=2.0))
+"""At most ten times more or less contrast, and brighter by twice the largest value."""
 
 
 class Intensity(RangedOrbit):

@@ -1,5 +1,7 @@
 """Scale and offset of what a sensor measured."""
 
+import math
+
 from jaxtyping import Float
 from torch import Tensor
 from torch.distributions import Distribution
@@ -7,7 +9,12 @@ from torch.distributions import Distribution
 from orbitgp.orbits.ranged import Quantity, RangedOrbit
 from orbitgp.orbits.ranges import Ends, Flags
 
-QUANTITIES = (Quantity("scale", "×"), Quantity("offset", "%", 100.0, digits=1))
+QUANTITIES = (
+    Quantity("scale", "×", limit=math.log(10)),
+    Quantity("offset", "%", 100.0, limit=2.0, digits=1),
+)
+"""At most ten times larger or smaller, and moved by twice the largest value: features that do not
+depend on either would let them grow without end."""
 
 
 class Magnitude(RangedOrbit):

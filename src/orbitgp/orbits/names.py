@@ -21,7 +21,7 @@ from orbitgp.orbits.time_warp import TimeWarp
 from orbitgp.orbits.window import Window
 
 IMAGES = (
-    *("affine", "rotation", "local", "affine+local", "crop", "colour"),
+    *("affine", "rotation", "local", "crop", "colour"),
     *("mirror", "quarter-turns", "dihedral"),
 )
 SERIES = ("time-shift", "cyclic-shift", "time-warp", "window", "magnitude", "drift")
@@ -32,10 +32,19 @@ NAMES = ("none", *IMAGES, *SERIES, *POINTS)
 def starting_orbit(orbit: str | Orbit, shape: Sequence[int]) -> Orbit:
     """A copy of the orbit that is given, or the one of a name for inputs of this shape.
 
-    Its ranges are found from any start.
+    Names that are joined by + are composed, the first one first. Ranges are found from any start.
     """
     if isinstance(orbit, Orbit):
         return copy.deepcopy(orbit)
+    parts = orbit.split("+")
+    if len(parts) == 1:
+        return _named(orbit, shape)
+    if "none" in parts:
+        raise InputError(f"none is no part of a composition; got {orbit!r}")
+    return compose(*(_named(part, shape) for part in parts))
+
+
+def _named(orbit: str, shape: Sequence[int]) -> Orbit:
     if orbit == "none":
         return Identity()
     if orbit in IMAGES:
@@ -45,8 +54,8 @@ def starting_orbit(orbit: str | Orbit, shape: Sequence[int]) -> Orbit:
     if orbit in POINTS:
         return PointRotation() if orbit == "rotation-3d" else Translation()
     raise InputError(
-        f"no orbit is called {orbit!r}; choose among {', '.join(NAMES)}, or pass an orbit such as "
-        "orbitgp.Affine(-0.1, 0.1)"
+        f"no orbit is called {orbit!r}; choose among {', '.join(NAMES)}, join several by +, as in "
+        "'mirror+affine', or pass an orbit such as orbitgp.Affine(-0.1, 0.1)"
     )
 
 
@@ -58,8 +67,6 @@ def _of_images(name: str) -> Orbit:
             return Rotation(-math.radians(10), math.radians(10))
         case "local":
             return LocalDeformation(0.02)
-        case "affine+local":
-            return compose(Affine(-0.05, 0.05), LocalDeformation(0.02))
         case "crop":
             return Crop()
         case "colour":
