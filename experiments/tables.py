@@ -16,6 +16,9 @@ from typing import Any
 
 from experiments.atom_order import ORBITS
 from experiments.discoveries import DATA as DISCOVERIES
+from experiments.feature_choice import FEATURES as FEATURE_MAPS
+from experiments.feature_choice import NAMES as FEATURE_DATA
+from experiments.feature_network import FEATURES as NETWORK_FEATURES
 from experiments.known import FAMILIES as KNOWN
 from experiments.order import IMAGE_DATA, IMAGE_FAMILIES, LEARNED, SERIES, SERIES_FAMILIES
 from experiments.policies import DATA as POLICY_DATA
@@ -177,6 +180,42 @@ def atom_order(results: Results) -> str:
             rows.append([name, found["num_draws"], evidence, error, covered])
     head = ["atoms", "draws", "evidence, nats", "mean absolute error, kcal/mol"]
     return table([*head, "95 % intervals hold, %"], rows)
+
+
+def feature_choice(results: Results) -> str:
+    """Evidence and test error of each feature map, and whether the default took a good one."""
+    rows = []
+    for data in FEATURE_DATA:
+        for found in results(f"choice-{data}-default-*"):
+            others = [
+                one
+                for features in FEATURE_MAPS
+                if features != "default"
+                for one in results(f"choice-{data}-{features}-{found['seed']}")
+            ]
+            best = min(others, key=lambda one: one["error"])
+            cells = [
+                f"{one['evidence']:,.0f}, {100 * one['error']:.1f}".replace("-", "−")
+                for one in others
+            ]
+            near = found["error"] <= best["error"] + best["error_error"]
+            default = f"{found['chosen']}, {100 * found['error']:.1f}"
+            rows.append([data, found["seed"], *cells, default, "yes" if near else "no"])
+    head = ["data", "seed", *(name for name in FEATURE_MAPS if name != "default")]
+    return table([*head, "default", "within a standard error of the best"], rows)
+
+
+def feature_network(results: Results) -> str:
+    """What a network that was trained by the evidence is worth as features."""
+    rows = []
+    for data in POLICY_DATA:
+        for features in NETWORK_FEATURES:
+            found = results(f"feature-{data}-{features}-*")
+            if found:
+                evidence = of(found, "evidence", 0).replace("-", "−")
+                scores = [spread([100 * one["test_error"] for one in found], 1)]
+                rows.append([data, features, evidence, *scores, of(found, "test_nll", 3)])
+    return table(["data", "features", "evidence, nats", "error, %", "NLL"], rows)
 
 
 def order(results: Results) -> str:
@@ -427,6 +466,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
         *(usps, mnist, few_labels, symmetric, molecules, atom_order),
         *(partial_rotation, paper_mnist, rotated),
         *(known, intervals, discoveries, compact, policies),
+        *(feature_choice, feature_network),
     )
 }
 
