@@ -203,7 +203,7 @@ def test_parts_with_code_are_given_again(generator, tmp_path):
     loaded = orbitgp.load(tmp_path / "model", **given)
     assert_same(model, loaded)
     assert loaded.orbit is not given["orbit"]
-    with pytest.raises(FileError, match="other tensors"):
+    with pytest.raises(FileError, match="the feature_map that was given has tensors of shapes {}"):
         orbitgp.load(tmp_path / "model", orbit=orbit, feature_map=nn.Flatten())
     with pytest.raises(InputError, match="feature_map"):
         orbitgp.load(tmp_path / "model", features=nn.Flatten())
@@ -213,6 +213,14 @@ def test_parts_with_code_are_given_again(generator, tmp_path):
 
     assert orbit_config(Mine()) == GIVEN
     assert orbit_config(compose(Mine(), Affine())) == GIVEN
+
+
+@pytest.mark.usefixtures("untyped")
+def test_a_function_is_no_orbit(generator, tmp_path):
+    model, _ = model_with(FunctionOrbit(louder, UniformRange(-0.1, 0.1)), generator)
+    orbitgp.save(model, tmp_path / "model")
+    with pytest.raises(FileError, match="orbit= must be of type Orbit; got <function"):
+        orbitgp.load(tmp_path / "model", orbit=louder)
 
 
 def bars(num_data):

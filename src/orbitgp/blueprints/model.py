@@ -109,10 +109,25 @@ def _part(build: Any, name: str, config: Config, tensors: Tensors, given: Any) -
         return build(config[name], within(tensors, name))
     if name not in given:
         raise FileError(
-            f"the file holds the numbers of a {name} but not its code; build it as you did before "
-            f"training, and pass it as load(path, {name}=...)"
+            f"the file holds the numbers of the {name} but not its code; build it as you did "
+            f"before training, and pass it as load(path, {name}=...)"
         )
+    _check_given(given[name], name, within(tensors, name))
     return copy.deepcopy(given[name])
+
+
+def _check_given(part: object, name: str, tensors: Tensors) -> None:
+    """Refuse what cannot be the part that was saved; the file has nothing to do with it."""
+    kind = Orbit if name == "orbit" else nn.Module
+    if not isinstance(part, kind):
+        raise FileError(f"{name}= must be of type {kind.__name__}; got {part!r:.80}")
+    saved = {key: list(value.shape) for key, value in tensors.items()}
+    own = {key: list(value.shape) for key, value in part.state_dict().items()}
+    if own != saved:
+        raise FileError(
+            f"the {name} that was given has tensors of shapes {own!s:.200}, the one that was saved "
+            f"{saved!s:.200}: build it as you did before training"
+        )
 
 
 def _posterior_from(config: Config, tensors: Tensors) -> InducingPosterior:
