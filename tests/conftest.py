@@ -1,6 +1,7 @@
 """What all tests share: one tolerance, one z-test, one generator."""
 
 import math
+from contextlib import contextmanager
 
 import jaxtyping
 import numpy as np
@@ -68,13 +69,20 @@ def float64():
     torch.set_default_dtype(before)
 
 
-@pytest.fixture
-def untyped():
-    """No shapes checked at run time for the length of a test: as users have it, and twice as fast.
+@contextmanager
+def without_checks_of_shapes():
+    """As users have it, and twice as fast: for long work whose functions other tests check.
 
-    For long work whose functions other tests call under check.
+    A decorator, too, for fixtures that tests share.
     """
     before = jaxtyping.config.jaxtyping_disable
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture
+def untyped():
+    """No shapes checked at run time for the length of a test."""
+    with without_checks_of_shapes():
+        yield

@@ -39,6 +39,7 @@ from orbitgp.devices import chosen_device, rates_of
 from orbitgp.fit.feature_choice import compare_features, feature_makers
 from orbitgp.inference.passes import Resident
 from orbitgp.likelihoods.gaussian import OneHotGaussian
+from tests.conftest import without_checks_of_shapes
 from tests.files.crash import bars
 from tests.pretend_device import DEVICE, Pretend
 
@@ -189,6 +190,7 @@ def test_a_stream():
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def away():
     """A classifier that was fitted away, what it predicts, and the device."""
     with Pretend():

@@ -18,7 +18,7 @@ from orbitgp import (
 )
 from orbitgp.evidence.ablation import Worth
 from orbitgp.evidence.trials import Finding
-from tests.conftest import QUICK
+from tests.conftest import QUICK, without_checks_of_shapes
 from tests.files.crash import bars
 
 mpl.use("Agg")
@@ -30,6 +30,7 @@ def ax():
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def classifier():
     x, y = bars(60)
     return InvariantGPClassifier("rotation", settings=QUICK, random_state=0).fit(x, y), x, y

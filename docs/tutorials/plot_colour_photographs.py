@@ -8,9 +8,9 @@ and the kernel, and the orbit changes the photographs themselves: their colours,
 them is seen.
 
 The snapshots are cut from the two photographs that ship with scikit-learn, each of which is divided
-into six places. We change their colours ourselves, so we know that colour
-does not identify the place.
-For photographs of your own, replace `X` by an array [n, 3, height, width] and `y` by their labels.
+into six places. We change their colours ourselves, so we know that colour does not identify the
+place. For photographs of your own, replace `X` by an array [n, 3, height, width] and `y` by their
+labels.
 """
 
 import time

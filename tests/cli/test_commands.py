@@ -16,7 +16,7 @@ from orbitgp.scores import read_test
 from tests.cli.conftest import QUICK as QUICK_OPTIONS
 from tests.cli.conftest import orbitgp
 from tests.cli.schema import conforms
-from tests.conftest import QUICK
+from tests.conftest import QUICK, without_checks_of_shapes
 from tests.data.test_images import save
 
 
@@ -27,6 +27,7 @@ def in_process(capsys, *arguments):
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def regression(tmp_path_factory):
     """A run that Python made, of two outputs."""
     folder = tmp_path_factory.mktemp("regression")

@@ -23,18 +23,20 @@ from orbitgp import (
 from orbitgp.evidence.ablate import interval_around
 from orbitgp.evidence.ablation import FILE, Worth, read_ablation, write_ablation
 from orbitgp.evidence.ranges import fixed_parts, learned_parameters
-from tests.conftest import QUICK
+from tests.conftest import QUICK, without_checks_of_shapes
 
 TURN = Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def problem():
     x, y = rotated_points(80, 0.6, seed=1)
     return InvariantGPRegressor(rotation(), random_state=0).fit(x, y), x, y
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def found(problem):
     return ablate(*problem)
 

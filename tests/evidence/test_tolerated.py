@@ -16,7 +16,7 @@ from orbitgp.kernels import RBF, average_covariances_among
 from orbitgp.orbits.groups import Mirror
 from orbitgp.posterior.exact import ExactPosterior, leave_one_out, solve_exactly
 from orbitgp.values import OrbitSample
-from tests.conftest import QUICK, assert_close
+from tests.conftest import QUICK, assert_close, without_checks_of_shapes
 
 NOISE = 0.1
 
@@ -60,6 +60,7 @@ def arrows(num_data, seed=0):
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def arrow_model():
     images, labels = arrows(150)
     model = InvariantGPClassifier("none", settings=QUICK, random_state=0)

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from orbitgp import InputError, InvariantGPClassifier, InvariantGPRegressor, export_predictor
 from orbitgp.export.compact import Compaction, compact_predictor, moved
 from orbitgp.export.predictor import Predictor, moments_of
-from tests.conftest import QUICK
+from tests.conftest import QUICK, without_checks_of_shapes
 
 IMAGES, LABELS = load_digits(return_X_y=True)
 IMAGES = IMAGES.reshape(-1, 8, 8)[:500].astype(np.float32)
@@ -29,6 +29,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module", params=KINDS)
+@without_checks_of_shapes()
 def model(request):
     return classifier(**KINDS[request.param])
 

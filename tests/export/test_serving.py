@@ -17,7 +17,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from orbitgp import InvariantGPClassifier, export_predictor
-from tests.conftest import QUICK
+from tests.conftest import QUICK, without_checks_of_shapes
 
 pytest.importorskip("onnxscript")
 pytest.importorskip("uvicorn")
@@ -29,6 +29,7 @@ WAIT = 60
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def model():
     x, y = load_digits(return_X_y=True)
     model = InvariantGPClassifier("rotation", settings=QUICK, random_state=0)

@@ -23,7 +23,7 @@ from orbitgp.fit.learning import Learning
 from orbitgp.inference.passes import Resident
 from orbitgp.orbits.names import starting_orbit
 from orbitgp.sealed import read_sealed, write_sealed
-from tests.conftest import QUICK
+from tests.conftest import QUICK, without_checks_of_shapes
 from tests.files.mutations import BYTES, respelled
 
 MUTATIONS, RESPELLED = 1000, 300
@@ -49,6 +49,7 @@ def classifier(**parameters):
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def folder(tmp_path_factory):
     """A model file, and a checkpoint from the middle of a run."""
     folder = tmp_path_factory.mktemp("files")

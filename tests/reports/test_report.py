@@ -21,7 +21,7 @@ from orbitgp.reports.history import read_history
 from orbitgp.reports.record import read_record
 from orbitgp.reports.sizes import sizes
 from orbitgp.scores import evaluate, write_test
-from tests.conftest import QUICK
+from tests.conftest import QUICK, without_checks_of_shapes
 from tests.reports.pages import parse
 
 SCRIPT = "<script>alert('x')</script>"
@@ -55,6 +55,7 @@ def identify(model, which, folder):
 
 
 @pytest.fixture(scope="module")
+@without_checks_of_shapes()
 def runs(tmp_path_factory):
     """A run of each sort, tested where the name says so."""
     home = tmp_path_factory.mktemp("runs")
