@@ -48,10 +48,11 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     ----------
     orbit : str or Orbit, default="none"
         The transformations to learn from: an orbit, such as `FunctionOrbit` for a transformation of
-        your own, or a name. Ranges are learned of "rotation", "affine", "local", "affine+local",
-        "crop" and "colour" of images, "time-shift", "cyclic-shift", "time-warp", "window",
-        "magnitude" and "drift" of series, "rotation-3d" and "translation-3d" of points in space;
-        "mirror", "quarter-turns" and "dihedral" of images are fixed groups.
+        your own, or a name. Ranges are learned of "rotation", "affine", "local", "crop" and
+        "colour" of images, "time-shift", "cyclic-shift", "time-warp", "window", "magnitude" and
+        "drift" of series, "rotation-3d" and "translation-3d" of points in space; "mirror",
+        "quarter-turns" and "dihedral" of images are fixed groups. Names that are joined by +, as in
+        "mirror+affine", are composed in this order.
     likelihood : str, default="auto"
         How labels depend on the latent functions: "gaussian" (least squares on one-hot targets),
         "softmax", "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian",
@@ -75,7 +76,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
     budget_seconds : float, default=300
         What inference may take, roughly. It decides whether inference is exact (up to some 20,000
         inputs by default), or else how many inducing variables there are. Learning comes on top:
-        a minute or so, which smaller `settings` make shorter.
+        seconds to minutes, which smaller `settings` make shorter.
     settings : TrainingSettings, optional
         Sizes of the subsets that hyperparameters are learned on.
     run : str or pathlib.Path, optional
