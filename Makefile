@@ -29,11 +29,9 @@ lint:
 types:
 	$(BIN)/pyright
 
-# one process more than cores, of one thread each: the tests are many and small, some wait for
-# processes of their own, and who is idle steals
-WORKERS = $(shell $(BIN)/python -c "import os; print(1 + (os.cpu_count() or 1))")
+# a process for each core, of one thread each: the tests are many and small, and who is idle steals
 test:
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_OPTIONS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_OPTIONS)
 
 # The site, in docs/_build/html: a warning is an error, an unknown name is a warning, tutorials run.
 docs:
