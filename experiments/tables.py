@@ -173,7 +173,7 @@ def atom_order(results: Results) -> str:
     """What the order of atoms, and rotations, are worth."""
     rows = []
     for name in ORBITS:
-        # the order in the file, and how it is shuffled, do not depend on the library
+        # was added later, and has a commit of its own
         for found in results(f"atom-order-{name}-[0-9]", name if name == "shuffled" else ""):
             evidence = f"{found['evidence']:,.0f} ± {found['evidence_error']:.0f}".replace("-", "−")
             error = f"{found['mean_absolute_error']:.2f} ± {found['error_of_that']:.2f}"
