@@ -20,12 +20,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from experiments.policies import Images, images_of
+from experiments.policies import DATA, Images, images_of
 from experiments.record import RESULTS, record_once
 from orbitgp import InvariantGPClassifier
 from orbitgp.scores import classification_metrics
 
-DATA = ("mnist-1000", "fashion-1000", "malaria-1000", "cifar-1000")
 FEATURES = ("default", "random", "trained")
 STEPS, BATCH, RATE = 300, 500, 2e-3
 WIDTHS = (32, 64, 64)
