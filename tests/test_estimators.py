@@ -17,7 +17,6 @@ from orbitgp import (
     InputError,
     InvariantGPClassifier,
     InvariantGPRegressor,
-    TrainingSettings,
     coordinate_swap,
 )
 from tests.conftest import QUICK
@@ -28,9 +27,15 @@ import sys, warnings
 from sklearn.utils.estimator_checks import check_estimator
 import orbitgp
 warnings.simplefilter("ignore")
-sizes = {} if sys.argv[2] == "16" else {"scan_draws": 4, "climb_size": 50, "climb_draws": 4}
-settings = orbitgp.TrainingSettings(max_steps=int(sys.argv[2]), **sizes)
-results = check_estimator(getattr(orbitgp, sys.argv[1])(settings=settings), on_fail=None)
+quick = {"scan_draws": 4, "climb_size": 50, "climb_draws": 4}
+settings = {
+    "auto": orbitgp.TrainingSettings(max_steps=2, **quick),
+    "thorough": orbitgp.TrainingSettings(),
+    "stochastic": orbitgp.StochasticSettings(num_steps=60, batch_size=64, num_inducing=50),
+}[sys.argv[2]]
+inference = "auto" if sys.argv[2] == "thorough" else sys.argv[2]
+estimator = getattr(orbitgp, sys.argv[1])(inference=inference, settings=settings)
+results = check_estimator(estimator, on_fail=None)
 for result in results:
     if result["status"] not in ("passed", "skipped"):
         print(result["check_name"], repr(result["exception"]))
@@ -40,11 +45,11 @@ print(len(results), "checks")
 
 @pytest.mark.parametrize("name", ["InvariantGPClassifier", "InvariantGPRegressor"])
 @pytest.mark.parametrize(
-    "max_steps", [2, pytest.param(TrainingSettings().max_steps, marks=pytest.mark.slow)]
+    "kind", ["auto", "stochastic", pytest.param("thorough", marks=pytest.mark.slow)]
 )
-def test_scikit_learns_own_checks_pass(name, max_steps):
+def test_scikit_learns_own_checks_pass(name, kind):
     """In a process of its own, without the type checks that slow tests down."""
-    run = python("-c", CHECK, name, max_steps, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    run = python("-c", CHECK, name, kind, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert run.returncode == 0, run.stderr
     *failures, summary = run.stdout.splitlines()
     assert not failures, failures

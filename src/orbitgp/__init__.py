@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from orbitgp.posterior.closed_form import solve
     from orbitgp.posterior.inducing import InducingPosterior
     from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
+    from orbitgp.stochastic.settings import StochasticSettings
     from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
 
 __version__ = "0.1.0"
@@ -138,6 +139,7 @@ __all__ = [
     "SignFlips",
     "Softmax",
     "StickBreaking",
+    "StochasticSettings",
     "SufficientStatistics",
     "TensorBoardLog",
     "TimeAffine",
@@ -237,6 +239,7 @@ _HOMES = {
     "callbacks.loggers": ("MLflowLog", "TensorBoardLog"),
     "fit.settings": ("TrainingSettings",),
     "inference.updates": ("GradientUpdate", "NaturalUpdate"),
+    "stochastic.settings": ("StochasticSettings",),
     "values": ("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
 }
 

@@ -170,6 +170,15 @@ def with_lengthscale(kernel: Kernel) -> list[Kernel]:
     return [part for part in parts if torch.as_tensor(part.raw_lengthscale).requires_grad]
 
 
+def positive_parameters(kernel: Kernel) -> list[tuple[str, Tensor, Callable[[], Tensor]]]:
+    """Learned numbers of a kernel with a constraint: name, raw tensor, and positive value."""
+    found = []
+    for name, raw, constraint in kernel.named_parameters_and_constraints():
+        if constraint is not None and raw.requires_grad:
+            found.append((name, raw, functools.partial(constraint.transform, raw)))
+    return found
+
+
 def is_isotropic(kernel: Kernel) -> bool:
     """Whether it is known to depend on |x − z|₂ alone, so that features may be rotated."""
     if type(kernel) is ScaleKernel and kernel.active_dims is None:

@@ -19,17 +19,22 @@ from orbitgp import (
     InvariantGP,
     InvariantGPClassifier,
     OneHotGaussian,
+    StochasticSettings,
     TrainingSettings,
     mean_pairs,
     solve,
     unbiased_pairs,
 )
+from orbitgp.callbacks.base import Callback
 from orbitgp.distributed.current import current_group
-from orbitgp.fit.checkpoint import FileCheckpoint
+from orbitgp.fit.checkpoint import Checkpoint, FileCheckpoint
 from orbitgp.inference.inducing import bound_of, inducing_statistics
 from orbitgp.inference.passes import Resident
 from orbitgp.posterior.inducing import averaged
 from orbitgp.recipes import pass_statistics
+from orbitgp.stochastic.natural import NaturalParameters
+from orbitgp.stochastic.passes import best_q, bound_of_all
+from orbitgp.stochastic.training import Training
 from tests.files.crash import bars
 from tests.processes import FORKS
 
@@ -80,8 +85,25 @@ def results(folder):
     value, error = bound_of(model, everything, x[:100], noise, group)
     found["evidence"] = torch.tensor([value, error], dtype=torch.float64)
 
+    found |= trained(group)
     found |= fitted(folder / f"run-{group.size}")
     return {name: value.detach().double().contiguous() for name, value in found.items()}
+
+
+def trained(group):
+    """All parameters after 200 steps of stochastic training, and the bound."""
+    model, x, y, _ = model_and_data()
+    prior = NaturalParameters.optimum(
+        torch.zeros_like(model.posterior.scale), torch.zeros_like(model.posterior.mean)
+    )
+    settings = StochasticSettings(num_steps=200, batch_size=31, num_draws=4, group_size=2)
+    run = Training(model, prior, Resident(x, y), settings, seed=2, group=group)
+    run.finish(Callback(), Checkpoint())
+    found = {f"trained.{name}": value for name, value in model.named_parameters()}
+    q = best_q(model, Resident(x, y), num_draws=4, seed=3, group=group).gaussian()
+    sizes = {"num_draws": 4, "group_size": 2, "seed": 4, "group": group}
+    value = bound_of_all(model, q, Resident(x, y), **sizes)
+    return {**found, "trained.bound": torch.tensor(value, dtype=torch.float64)}
 
 
 def fitted(folder):

@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import nn
 
 from orbitgp.blueprints.checks import GIVEN, Config, Tensors, integer, refuse
@@ -10,11 +11,13 @@ from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
 from orbitgp.kernels import RBF, Kernel, MaternKernel, RBFKernel, ScaleKernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
 from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+from orbitgp.likelihoods.recognition import Recognition
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.patches import PatchFeatures
 from orbitgp.sealed import within
 
 MAX_CLASSES = 10_000
+MAX_INPUTS = 2**24
 
 
 def feature_map_config(feature_map: nn.Module) -> Config:
@@ -116,9 +119,12 @@ def likelihood_config(likelihood: nn.Module) -> Config:
     if type(likelihood) is OneHotGaussian:
         return {"kind": "OneHotGaussian", "num_classes": likelihood.num_classes}
     if type(likelihood) in (PolyaGamma, StickBreaking, Softmax):
-        plain = likelihood.recognition is None
         config = {"kind": type(likelihood).__name__, "num_classes": likelihood.num_classes}
-        return config if plain else GIVEN
+        network = likelihood.recognition
+        if network is None:
+            return config
+        # the shapes of its tensors say the rest
+        return {**config, "recognition": True} if type(network) is Recognition else GIVEN
     return {"kind": "Gaussian"} if type(likelihood) is Gaussian else GIVEN
 
 
@@ -130,12 +136,27 @@ def likelihood_from(config: Config, tensors: Tensors) -> nn.Module:
         case "OneHotGaussian":
             return OneHotGaussian(integer(config["num_classes"]))
         case "PolyaGamma":
-            return PolyaGamma()
+            return PolyaGamma(recognition=_recognition_from(config, tensors, 1))
         case "StickBreaking":
-            return StickBreaking(_num_classes(config))
+            count = _num_classes(config)
+            return StickBreaking(count, recognition=_recognition_from(config, tensors, count - 1))
         case "Softmax":
-            return Softmax(_num_classes(config))
+            count = _num_classes(config)
+            return Softmax(count, recognition=_recognition_from(config, tensors, count - 1))
     refuse(f"a likelihood of kind {config['kind']!r}")
+
+
+def _recognition_from(config: Config, tensors: Tensors, num_local: int) -> Recognition | None:
+    """The network with these tensors; its numbers are filled in later."""
+    if config.get("recognition") is not True:
+        return None
+    num_hidden, size = within(tensors, "recognition")["hidden"].shape
+    num_classes = _num_classes(config)
+    if not num_classes < size <= MAX_INPUTS or not 1 <= num_hidden <= MAX_CLASSES:
+        refuse(f"a recognition network of {num_hidden} units on {size} numbers")
+    generator = torch.Generator().manual_seed(0)
+    sizes = {"generator": generator, "num_hidden": num_hidden}
+    return Recognition(size - num_classes, num_classes, num_local, **sizes)
 
 
 def _num_classes(config: Config) -> int:

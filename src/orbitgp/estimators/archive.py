@@ -25,6 +25,7 @@ from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.sealed import MALFORMED, unseal, within, write_sealed
+from orbitgp.stochastic.settings import StochasticSettings
 
 NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_", "num_draws_")
 ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_", "input_shape_")
@@ -90,7 +91,9 @@ def estimator_from(
         if parameters["image_shape"] is not None:
             parameters["image_shape"] = tuple(parameters["image_shape"])
         if parameters["settings"] is not None:
-            parameters["settings"] = TrainingSettings(**parameters["settings"])
+            stochastic = parameters["inference"] == "stochastic"
+            settings = StochasticSettings if stochastic else TrainingSettings
+            parameters["settings"] = settings(**parameters["settings"])
         estimator = kind(**parameters)
     except MALFORMED as error:
         _refuse(error)

@@ -33,6 +33,7 @@ from orbitgp.estimators.inputs import (
     scale_of,
 )
 from orbitgp.estimators.task import Task, Whole
+from orbitgp.fit.checkpoint import Checkpoint
 from orbitgp.fit.exact import solve_exact
 from orbitgp.fit.feature_choice import NAMES as FEATURES
 from orbitgp.fit.feature_choice import compare_features, describe, feature_makers, num_compared
@@ -48,11 +49,16 @@ from orbitgp.fit.settings import TrainingSettings
 from orbitgp.fit.solution import Inference
 from orbitgp.inference.passes import Examples, Resident, Streamed
 from orbitgp.kernels import Kernel
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.names import starting_orbit
+from orbitgp.stochastic.fit import fit_stochastic, with_recognition
+from orbitgp.stochastic.settings import StochasticSettings
 from orbitgp.values import OrbitSample, Prediction
 
 PREDICTION_BATCH = 256
+
+INFERENCES = ("auto", "exact", "inducing", "stochastic")
 
 
 @torch.no_grad()
@@ -121,9 +127,10 @@ class InvariantGPEstimator(BaseEstimator):
         image_shape: tuple[int, ...] | None = None,
         feature_map: str | nn.Module | None = "auto",
         kernel: str | Kernel | None = None,
+        inference: str = "auto",
         num_inducing: int | None = None,
         budget_seconds: float = 300.0,
-        settings: TrainingSettings | None = None,
+        settings: TrainingSettings | StochasticSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
         device: str | torch.device = "auto",
@@ -134,6 +141,7 @@ class InvariantGPEstimator(BaseEstimator):
         self.image_shape = image_shape
         self.feature_map = feature_map
         self.kernel = kernel
+        self.inference = inference
         self.num_inducing = num_inducing
         self.budget_seconds = budget_seconds
         self.settings = settings
@@ -177,8 +185,8 @@ class InvariantGPEstimator(BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         callbacks = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(callbacks if group.rank == 0 else ())
-        learning, inference = self._learning(orbit, examples, task, generator, group, callback)
-        self._take(run_fit(learning, inference, callback, folder.checkpoint))
+        fit = self._fit_stochastic if self.inference == "stochastic" else self._fit_by_evidence
+        self._take(fit(orbit, examples, task, generator, group, callback, folder.checkpoint))
         folder.finish(self, examples.x.cpu(), y, raw)
 
     def starting_from(self, X: np.ndarray) -> tuple[Orbit, torch.device]:
@@ -203,6 +211,52 @@ class InvariantGPEstimator(BaseEstimator):
 
         return Streamed(whole.stream, prepared, whole.num_data, (x, y))
 
+    def _fit_stochastic(
+        self,
+        orbit: Orbit,
+        examples: Examples,
+        task: Task,
+        generator: torch.Generator,
+        group: Group,
+        callback: Callback,
+        checkpoint: Checkpoint,
+    ) -> Outcome:
+        """Train hyperparameters and q(u) together, from minibatches of data and orbit samples."""
+        settings = self.settings or StochasticSettings()
+        assert isinstance(settings, StochasticSettings)
+        x, likelihood = examples.x, task.likelihood if task.final is None else task.final
+        features = self._features(examples, task, group, callback)
+        _num_features(copy.deepcopy(features).to(x.device), x)
+        if isinstance(likelihood, LocalLikelihood):
+            likelihood = with_recognition(likelihood, x, generator=generator)
+        model = initial_model(
+            orbit, likelihood, x, features, self.kernel, generator=generator, project=False
+        )
+        return fit_stochastic(
+            model,
+            examples,
+            settings,
+            num_inducing=int(self.num_inducing or settings.num_inducing),
+            generator=generator,
+            group=group,
+            callback=callback,
+            checkpoint=checkpoint,
+        )
+
+    def _fit_by_evidence(
+        self,
+        orbit: Orbit,
+        examples: Examples,
+        task: Task,
+        generator: torch.Generator,
+        group: Group,
+        callback: Callback,
+        checkpoint: Checkpoint,
+    ) -> Outcome:
+        """Learn hyperparameters by the exact evidence of subsets, then solve for all data."""
+        learning, inference = self._learning(orbit, examples, task, generator, group, callback)
+        return run_fit(learning, inference, callback, checkpoint)
+
     def _learning(
         self,
         orbit: Orbit,
@@ -221,7 +275,9 @@ class InvariantGPEstimator(BaseEstimator):
         model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
         problem = Problem(model, examples, task.max_ratio, group)
         sampling = Sampling(problem, plan.enumerated, generator)
-        return Learning(problem, sampling, self.settings or TrainingSettings(), plan), inference
+        settings = self.settings or TrainingSettings()
+        assert isinstance(settings, TrainingSettings)
+        return Learning(problem, sampling, settings, plan), inference
 
     def _features(
         self, examples: Examples, task: Task, group: Group, callback: Callback
@@ -280,6 +336,10 @@ class InvariantGPEstimator(BaseEstimator):
         """Σ log of the units of the targets, by which log p(y) of one input differs: 0 nats."""
         return 0.0
 
+    @property
+    def _settings_kind(self) -> type[TrainingSettings] | type[StochasticSettings]:
+        return StochasticSettings if self.inference == "stochastic" else TrainingSettings
+
     def _check_parameters(self) -> None:
         """Refuse what no run could use before any work is done."""
         count, shape = self.num_inducing, self.image_shape
@@ -295,9 +355,11 @@ class InvariantGPEstimator(BaseEstimator):
             "num_inducing": (whole, "a whole number from 1 on, or None"),
             "budget_seconds": (number and 0 < self.budget_seconds < math.inf, "positive"),
             "image_shape": (sized, "(H, W) or (C, H, W), or None"),
+            "inference": (self.inference in INFERENCES, f"one of {', '.join(INFERENCES)}"),
             "settings": (
-                _is_or_none(self.settings, TrainingSettings),
-                "a TrainingSettings, or None",
+                _is_or_none(self.settings, self._settings_kind),
+                f"of type {self._settings_kind.__name__} with inference={self.inference!r}, or "
+                "None",
             ),
             "feature_map": (
                 _is_or_none(self.feature_map, nn.Module) or self.feature_map in FEATURES,

@@ -27,6 +27,7 @@ from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.orbits.base import Orbit
+from orbitgp.stochastic.settings import StochasticSettings
 
 MAX_RATIO = 300.0
 """Of the kernel's variance to the noise: one-hot targets have no noise, so the evidence would drive
@@ -70,6 +71,11 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         Base kernel of the features: "rbf", which is what None means, "matern-1/2", "matern-3/2",
         "matern-5/2", each also with a lengthscale for each feature as in "rbf-ard", or a kernel of
         GPyTorch. Lengthscales start at a typical distance between features, and are learned.
+    inference : str, default="auto"
+        How the posterior is computed. "exact" and "inducing" learn hyperparameters by the exact
+        evidence of subsets, and then solve for all data exactly or with inducing variables; "auto"
+        chooses between both. "stochastic" is the paper's own method: hyperparameters, inducing
+        points and posterior are learned together from minibatches.
     num_inducing : int, optional
         Number of inducing variables. With None, inference is exact where time and memory allow,
         and otherwise takes as many as the budget allows.
@@ -77,8 +83,9 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         What inference may take, roughly. It decides whether inference is exact (up to some 20,000
         inputs by default), or else how many inducing variables there are. Learning comes on top:
         seconds to minutes, which smaller `settings` make shorter.
-    settings : TrainingSettings, optional
-        Sizes of the subsets that hyperparameters are learned on.
+    settings : TrainingSettings or StochasticSettings, optional
+        Sizes of the subsets that hyperparameters are learned on; with `inference="stochastic"`,
+        steps and rates of training.
     run : str or pathlib.Path, optional
         Folder for settings, log, checkpoints and model. The same call with the same data continues
         an interrupted fit, and `orbitgp.load(run)` reads the model back.
@@ -154,9 +161,10 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         image_shape: tuple[int, ...] | None = None,
         feature_map: str | nn.Module | None = "auto",
         kernel: str | Kernel | None = None,
+        inference: str = "auto",
         num_inducing: int | None = None,
         budget_seconds: float = 300.0,
-        settings: TrainingSettings | None = None,
+        settings: TrainingSettings | StochasticSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
         device: str | torch.device = "auto",
@@ -168,6 +176,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
             image_shape=image_shape,
             feature_map=feature_map,
             kernel=kernel,
+            inference=inference,
             num_inducing=num_inducing,
             budget_seconds=budget_seconds,
             settings=settings,
@@ -284,9 +293,9 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         one_hot = Task(OneHotGaussian(num_classes, noise=0.05), MAX_RATIO, whole is None)
         if kind == "gaussian":
             return one_hot
-        if whole is not None:
+        if whole is not None and self.inference != "stochastic":
             raise InputError(
-                f"a stream needs likelihood='gaussian', whose solve is one pass; got {kind!r}"
+                f"a stream needs likelihood='gaussian', or inference='stochastic'; got {kind!r}"
             )
         final = local_likelihood(kind, num_classes)
         num_grams = 2.0 if final.has_constant_precision else ROUNDS * final.num_outputs

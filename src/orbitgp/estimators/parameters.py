@@ -21,6 +21,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
         "image_shape": estimator.image_shape and [int(n) for n in estimator.image_shape],
         "feature_map": _name_or_given(estimator.feature_map),
         "kernel": _name_or_given(estimator.kernel),
+        "inference": estimator.inference,
         "num_inducing": None if estimator.num_inducing is None else int(estimator.num_inducing),
         "budget_seconds": float(estimator.budget_seconds),
         "settings": None if settings is None else asdict(settings),

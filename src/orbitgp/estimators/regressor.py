@@ -46,6 +46,11 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         Base kernel of the features: "rbf", which is what None means, "matern-1/2", "matern-3/2",
         "matern-5/2", each also with a lengthscale for each feature as in "rbf-ard", or a kernel of
         GPyTorch. Lengthscales start at a typical distance between features, and are learned.
+    inference : str, default="auto"
+        How the posterior is computed. "exact" and "inducing" learn hyperparameters by the exact
+        evidence of subsets, and then solve for all data exactly or with inducing variables; "auto"
+        chooses between both. "stochastic" is the paper's own method: hyperparameters, inducing
+        points and posterior are learned together from minibatches.
     num_inducing : int, optional
         Number of inducing variables. With None, inference is exact where time and memory allow,
         and otherwise takes as many as the budget allows.
@@ -53,8 +58,9 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         What inference may take, roughly. It decides whether inference is exact (up to some 20,000
         inputs by default), or else how many inducing variables there are. Learning comes on top:
         seconds to minutes, which smaller `settings` make shorter.
-    settings : TrainingSettings, optional
-        Sizes of the subsets that hyperparameters are learned on.
+    settings : TrainingSettings or StochasticSettings, optional
+        Sizes of the subsets that hyperparameters are learned on; with `inference="stochastic"`,
+        steps and rates of training.
     run : str or pathlib.Path, optional
         Folder for settings, log, checkpoints and model. The same call with the same data continues
         an interrupted fit, and `orbitgp.load(run)` reads the model back.

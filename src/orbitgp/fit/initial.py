@@ -35,6 +35,7 @@ def initial_model(
     kernel: str | Kernel | None = None,
     *,
     generator: torch.Generator,
+    project: bool = True,
 ) -> OrbitModel:
     """A model whose lengthscale is a typical distance, maybe on the principal axes of its features.
 
@@ -45,7 +46,8 @@ def initial_model(
     feature_map = copy.deepcopy(feature_map).to(x.device)
     features = torch.cat([feature_map(part) for part in x[order].split(256)])
     projection = None
-    if features.dtype == torch.float32 and features.shape[1] > max_axes(likelihood, kernel):
+    many = features.shape[1] > max_axes(likelihood, kernel)
+    if project and many and features.dtype == torch.float32:
         projection = Projection.principal(features, left_out=LEFT_OUT, most=MAX_AXES)
     points = features if projection is None else projection(features)
     model = OrbitModel(

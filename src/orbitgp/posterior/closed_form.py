@@ -119,7 +119,7 @@ def natural_step(
         precision = inverse.mT @ inverse
         optimal = torch.lerp(precision, optimal, step_size)
         target = torch.lerp(_multiply(precision, q.mean), target, step_size)
-    return replace(_from_natural(optimal, target), narrowing=q.narrowing)
+    return replace(from_natural(optimal, target), narrowing=q.narrowing)
 
 
 def solve(
@@ -197,7 +197,7 @@ def from_factors(
     return WhitenedGaussian(prior_factor.mT @ alpha, scale)
 
 
-def _from_natural(
+def from_natural(
     precision: Float[Tensor, "R M M"], target: Float[Tensor, "M C"]
 ) -> WhitenedGaussian:
     """m̃ = Λ⁻¹ target and the upper triangular U = F⁻ᵀ, for Λ = F Fᵀ = S̃⁻¹."""

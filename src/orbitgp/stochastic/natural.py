@@ -1,0 +1,42 @@
+"""q(u) by its natural parameters, along which natural gradients move in a straight line.
+
+For a quadratic bound of the likelihood the best q(v), u = L v, has with whitened k̄_n, v̄_n = L⁻¹k̄_n,
+
+    S̃⁻¹ = I + Σ_n λ_n v̄_n v̄_nᵀ,    S̃⁻¹m̃ = Σ_n v̄_n l_nᵀ,
+
+so both are sums over the data, which a minibatch estimates (Hensman et al. 2013).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orbitgp.posterior.closed_form import from_natural
+from orbitgp.values import WhitenedGaussian
+
+
+@dataclass(frozen=True)
+class NaturalParameters:
+    """Λ = S̃⁻¹, one for all outputs (R = 1) or one for each, and S̃⁻¹m̃."""
+
+    precision: Float[Tensor, "R M M"]
+    target: Float[Tensor, "M C"]
+
+    @staticmethod
+    def optimum(gram: Float[Tensor, "R M M"], linear: Float[Tensor, "M C"]) -> "NaturalParameters":
+        """The best q(v) for Σ λ_n v̄_n v̄_nᵀ and Σ v̄_n l_nᵀ; of zeros, the prior."""
+        identity = torch.eye(gram.shape[-1]).to(gram)
+        return NaturalParameters(identity + gram, linear)
+
+    def toward(self, other: "NaturalParameters", step_size: float) -> "NaturalParameters":
+        """A natural-gradient step of this size; one of size 1 is the other."""
+        return NaturalParameters(
+            torch.lerp(self.precision, other.precision, step_size),
+            torch.lerp(self.target, other.target, step_size),
+        )
+
+    def gaussian(self) -> WhitenedGaussian:
+        """q(v) = N(m̃, U Uᵀ), with q(f|u) = p(f|u)."""
+        return from_natural(self.precision, self.target)
