@@ -169,8 +169,8 @@ def test_the_report_of_a_regression(runs, tmp_path):
     for words in ("Confusions", "Worst mistakes", "Learned ranges", "has learned"):
         assert words not in parsed.text
     # the log knows standardised targets only, and the page none of them
-    best = max(point.elbo for point in orbitgp.load(runs / "values").evidence_curve_)
-    assert f'<td class="num">{best:,.1f}</td>'.replace("-", "−") in html
+    best = max(point.per_input for point in orbitgp.load(runs / "values").evidence_curve_)
+    assert f'<td class="num">{best:,.3f}</td>'.replace("-", "−") in html
 
 
 def test_an_orbit_of_the_users_own_is_not_drawn(runs, tmp_path):
@@ -234,13 +234,15 @@ def test_a_log_with_anything_in_it(runs, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(runs / "values", run)
     (run / "model.safetensors").unlink()
-    point = {"event": "evaluated", "elbo": 1.0, "standard_error": 0.1, "learned": "<u>"}
+    point = {"event": "evaluated", "evidence": 1.0, "num_data": 4, "learned": "<u>"}
     odd = [
         *(1, None, [], {"event": "started"}, {"time": "x", "event": "started", "max_steps": 1}),
         {"time": 1e300, "event": "started", "max_steps": None},
         *({"time": 1.0, "step": step, **point} for step in (float("nan"), 10**400, -1, 1.5, "1")),
         {"time": 1.0, "step": 3, **point, "ranges": {"<q>": [float("nan"), 1e308]}},
-        {"time": 1.0, "step": 4, **point, "elbo": float("inf"), "ranges": {"a": [1]}},
+        {"time": 1.0, "step": 4, **point, "evidence": float("inf"), "ranges": {"a": [1]}},
+        *({"time": 1.0, "step": 5, **point, "num_data": size} for size in (0, 10**400, "4", None)),
+        {"time": 1.0, "step": 6, **point, "evidence": 10**400},
     ]
     (run / "log.jsonl").write_text("\n".join(map(json.dumps, odd)) + "\n\xff{")
     html, _ = page(run, tmp_path)
@@ -325,13 +327,13 @@ def test_candidates_beside_a_run(runs, tmp_path):
 
 
 def test_time_that_a_run_lay_still_does_not_count(tmp_path):
-    point = {"event": "evaluated", "elbo": 1.0, "standard_error": 0.1, "learned": ""}
+    point = {"event": "evaluated", "evidence": 1.0, "num_data": 4, "learned": ""}
     rows = [
         {"time": 100, "event": "started", "max_steps": 9},
         {"time": 103, "step": 0, **point},
         {"time": 5000, "event": "announced", "message": RESUMED},
         {"time": 5001, "event": "started", "max_steps": 9},
-        {"time": 5002, "step": 0, **point, "elbo": 2.0},
+        {"time": 5002, "step": 0, **point, "evidence": 2.0},
         {"time": 5004, "event": "finished", "reason": "done"},
         {"time": 5010, "event": "announced", "message": ENDED},
         {"time": 9000, "event": "announced", "message": RESUMED},
@@ -340,7 +342,7 @@ def test_time_that_a_run_lay_still_does_not_count(tmp_path):
     history = read_history(tmp_path / "log.jsonl")
     assert (history.began, history.seconds, history.resumed) == (100, 13, 1)
     (phase,) = history.phases
-    assert [point.elbo for point in phase.curve] == [2.0]
+    assert [point.evidence for point in phase.curve] == [2.0]
     assert (phase.seconds, phase.reason) == (7, "done")
 
 

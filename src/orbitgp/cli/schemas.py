@@ -93,10 +93,11 @@ class PredictRecord(TypedDict):
 
 
 class ProgressPart(TypedDict):
-    """Where an unfinished run stands, by its log; evidence is that of the newest evaluation."""
+    """Where an unfinished run stands: its newest evaluation, in nats of `num_data` inputs."""
 
     step: int
     evidence: float | None
+    num_data: int
     learned: str
 
 
