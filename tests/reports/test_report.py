@@ -284,9 +284,13 @@ def test_what_each_transformation_is_worth(runs, tmp_path):
         page(run, tmp_path)
 
 
-def found(name, gap, kind="exact", parts=(250, 500, 1000)):
+def found(name, gap, kind="exact", parts=(250, 500, 1000), likelihood="gaussian"):
     by_size = {size: gap * size for size in parts}
-    return Finding(name, by_size[parts[-1]], 0.1, kind, "", {}, 1.0, (gap,), by_size)
+    evidence, kinds = by_size[parts[-1]], {"kind": kind, "likelihood": likelihood}
+    if kind == "bound" and likelihood == "gaussian":
+        del by_size[parts[-1]]
+    about = {"num_data": parts[-1], "learned": "", "ranges": {}, "seconds": 1.0}
+    return Finding(name, evidence, 0.1, **kinds, **about, by_draws=(gap,), by_size=by_size)
 
 
 def keep(run, finding, **settings):
@@ -308,6 +312,7 @@ def test_candidates_beside_a_run(runs, tmp_path):
     keep(tmp_path / "c", found("other data", -0.1), data_sha256="")
     keep(tmp_path / "d", found("fewer inputs", -0.1, parts=(250, 500)), **data)
     keep(tmp_path / "e", found("turned", -0.1), **data)
+    keep(tmp_path / "g", found("log-odds", -0.1, likelihood="softmax"), **data)
     (tmp_path / "f").mkdir()
     (tmp_path / "f" / "finding.json").write_text("{")
     html, parsed = page(run, tmp_path)
@@ -315,12 +320,23 @@ def test_candidates_beside_a_run(runs, tmp_path):
         assert words in parsed.text, words
     assert "<b>best" not in html
     drawing = sizes(read_record(run)).drawing
-    assert drawing.count('class="dot other"') == 3
+    assert drawing.count('class="dot other"') == 2
     assert drawing.count('class="dot"') == 2  # of all inputs the best is a bound, and this is not
+    assert "so no curve includes it" in parsed.text
+    assert "≤ −500.0" in parsed.text
     assert "n = 250" in parsed.text
     assert "−125.0" in parsed.text  # of 250 inputs
-    for words in ("other data", "fewer inputs"):
+    for words in ("other data", "fewer inputs", "log-odds"):
         assert words not in parsed.text
+    for name, gap in (("turned", -1.0), ("other", -0.5)):
+        keep(
+            run if name == "turned" else tmp_path / "a",
+            found(name, gap, "bound", (250, 500), "softmax"),
+            **data,
+        )
+    _, parsed = page(run, tmp_path)
+    assert "All values are lower bounds for the likelihood “softmax”" in parsed.text
+    assert sizes(read_record(run)).drawing.count('class="dot"') == 2
     (run / "finding.json").write_text("{")
     with pytest.raises(FileError, match=r"finding\.json cannot be read"):
         page(run, tmp_path)

@@ -182,6 +182,7 @@ class CandidatePart(TypedDict):
     evidence: float | None
     evidence_error: float | None
     kind: Literal["exact", "bound"]
+    likelihood: str
     difference: float | None
     difference_error: float | None
     difference_by_size: dict[str, float | None]

@@ -195,6 +195,7 @@ def _read_findings(folder: Path, asked: dict[str, Any]) -> Iterator[Finding]:
         except FileError:
             continue
         alike = settings.get("data_sha256") == asked.get("data_sha256")
+        alike = alike and other.likelihood == own.likelihood
         if alike and other.num_data == own.num_data and other.name != own.name:
             yield other
 
