@@ -24,7 +24,7 @@ from orbitgp import InvariantGPClassifier, OrientedEnergy
 from orbitgp.export.compact import Compaction, moved, predictions
 from orbitgp.export.export_predictor import describing
 from orbitgp.export.graphs import exported, pt2_bytes
-from orbitgp.export.predictor import Predictor, moments_of
+from orbitgp.export.predictor import Predictor, sums_of
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16_384)
 BATCH = 100
@@ -52,16 +52,16 @@ def row(model: Any, predictor: Predictor, data: Any) -> dict[str, Any]:
 
 def rows_of(model: Any, data: Any) -> list[dict[str, Any]]:
     """The whole predictor, then smaller ones."""
-    moments = moments_of(model.model_)
-    whole = Predictor(model, moments)
+    sums = sums_of(model.model_)
+    whole = Predictor(model, sums)
     rows = [{**row(model, whole, data), "moved": 0.0}]
     print(rows[-1], flush=True)
-    compaction = Compaction(model.model_.kernel, moments)
+    compaction = Compaction(model.model_.kernel, sums)
     expected = predictions(whole, compaction.checked)
     for size in SIZES:
         if size > compaction.most:
             break
-        small = Predictor(model, compaction.moments(size))
+        small = Predictor(model, compaction.sums(size))
         gap = moved(expected, predictions(small, compaction.checked))
         rows.append({**row(model, small, data), "moved": gap})
         print(rows[-1], flush=True)

@@ -89,6 +89,7 @@ def run(
         verbose=True,
     ).fit(x, y)
     seconds = clock.seconds()
+    evaluations = model.evidence_curve_
     points, basis = model.model_.posterior.points, getattr(model.model_, "mean_basis", None)
     return {
         "orbit": orbit,
@@ -106,13 +107,13 @@ def run(
             "points_to_a_datum_of_the_mean": 0 if basis is None else basis.points.shape[1],
             "steps": model.n_iter_,
         },
-        "curve": [[point.step, round(point.elbo, 1)] for point in model.evidence_curve_],
-        "range_curves": [point.ranges for point in model.evidence_curve_],
+        "evidence_curve": [[p.step, round(p.evidence, 2), p.num_data] for p in evaluations],
+        "range_curves": [point.ranges for point in evaluations],
     }, model
 
 
 def draw(model: InvariantGPClassifier, values: Mapping[str, Any], path: Path) -> None:
-    """Figure 1: digits and draws from their learned orbits; Figure 4: bound and ranges by step."""
+    """Draw Figure 1, digits and draws of their orbits, and evidence and ranges by step."""
     import matplotlib.pyplot as plt
 
     images = torch.from_numpy(load_named("mnist").x[:6] / 255).float()
@@ -137,9 +138,9 @@ def draw(model: InvariantGPClassifier, values: Mapping[str, Any], path: Path) ->
                 )
     gallery.suptitle("training digits, and draws from p(x_a | x)")
     upper, lower = curves.subplots(2, 1, sharex=True)
-    steps, bounds = zip(*values["curve"], strict=True)
-    upper.plot(steps, bounds, marker=".")
-    upper.set(ylabel="bound while learning (nats)")
+    steps, nats, sizes = zip(*values["evidence_curve"], strict=True)
+    upper.plot(steps, np.divide(nats, sizes), marker=".")
+    upper.set(ylabel="evidence per input (nats)")
     for name in values["range_curves"][0]:
         ends = np.array([ranges[name] for ranges in values["range_curves"]])
         start = ends[-1].copy()

@@ -65,8 +65,10 @@ def float64():
     """Parameters and draws in float64 for the length of a test."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 @contextmanager
@@ -77,8 +79,10 @@ def without_checks_of_shapes():
     """
     before = jaxtyping.config.jaxtyping_disable
     jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture

@@ -284,10 +284,12 @@ def test_auto_takes_one_gpu_or_that_of_the_local_rank(monkeypatch):
 
 def test_rates_are_measured_elsewhere_and_known_here():
     threads, found = torch.get_num_threads(), []
-    for count in (1, 2):
-        torch.set_num_threads(count)
-        found.append(rates_of(torch.device("cpu")))
-    torch.set_num_threads(threads)
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(rates_of(torch.device("cpu")))
+    finally:
+        torch.set_num_threads(threads)
     assert found[1].flops == 2 * found[0].flops
     with Pretend():
         away = rates_of(DEVICE)

@@ -65,7 +65,7 @@ def test_a_pipe_gets_lines_and_no_bar():
     assert "\r" not in piped.stderr
     first, *_, last = piped.stderr.splitlines()
     assert first.startswith("exact inference: 60 inputs × 64 draws of their orbits, about ")
-    assert "  evidence " in piped.stderr
+    assert "  evidence of 60 inputs " in piped.stderr
     assert "step 2 of 5: learning ranges and lengthscale, by the" in piped.stderr
     assert last.startswith("step 5 of 5: solving for all 60 inputs")
 
@@ -98,8 +98,10 @@ def test_tensorboard_gets_the_curve(tmp_path):
     log.finished("again")
     events = EventAccumulator(str(tmp_path))
     events.Reload()
-    values = [event.value for event in events.Scalars("evidence")]
-    assert values[-1] == pytest.approx(model.evidence_curve_[-1].elbo, rel=1e-5)
+    values = [event.value for event in events.Scalars("evidence_per_input")]
+    assert values[-1] == pytest.approx(model.evidence_curve_[-1].per_input, rel=1e-5)
+    sizes = [event.value for event in events.Scalars("num_data")]
+    assert sizes[-1] == model.evidence_curve_[-1].num_data
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -116,7 +118,7 @@ def test_mlflow_gets_the_curve(tmp_path):
         model.fit(*bars(20))
         log.warned("a warning")
     found = mlflow.get_run(run.info.run_id).data
-    assert found.metrics["evidence"] == pytest.approx(model.evidence_curve_[-1].elbo)
+    assert found.metrics["evidence_per_input"] == pytest.approx(model.evidence_curve_[-1].per_input)
     assert "rotation" in found.tags["learned"]
     assert found.tags["warning"] == "a warning"
 
@@ -134,6 +136,6 @@ def test_a_missing_extra_is_named(name, monkeypatch, tmp_path):
 def test_callbacks_hear_everything_by_default_in_silence():
     quiet = orbitgp.Callback()
     quiet.started(3)
-    quiet.evaluated(Evaluation(1, 2.0, 0.1, "learned"))
+    quiet.evaluated(Evaluation(1, 2.0, 250, "learned"))
     for method in (quiet.announced, quiet.warned, quiet.finished):
         method("text")

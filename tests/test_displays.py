@@ -38,7 +38,19 @@ def classifier():
 
 def finding(name, evidence, draws):
     sizes = {250: evidence / 2, 400: evidence}
-    return Finding(name, evidence, 1.0, "exact", "words", {}, 1.0, draws, sizes)
+    kinds = {"kind": "exact", "likelihood": "gaussian"}
+    return Finding(
+        name,
+        evidence,
+        1.0,
+        **kinds,
+        num_data=400,
+        learned="words",
+        ranges={},
+        seconds=1.0,
+        by_draws=draws,
+        by_size=sizes,
+    )
 
 
 def test_orbits_of_images(classifier, ax):

@@ -1,9 +1,13 @@
 """The classifier with each of its likelihoods."""
 
+import statistics
+
 import numpy as np
 import pytest
 
 from orbitgp import InputError, InvariantGPClassifier, load, save
+from orbitgp.fit.log_odds import bound_of_subset
+from orbitgp.fit.problem import NUM_DRAW_SETS
 from orbitgp.likelihoods.polya_gamma import PolyaGamma
 from orbitgp.likelihoods.softmax import Softmax
 from tests.conftest import QUICK
@@ -55,6 +59,23 @@ def test_three_classes_are_learned(name):
     np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-6)
     assert model.score(X_test, y_test) > 0.85
     assert 120 * np.log(1 / 3) < model.evidence_ < 0
+
+
+def test_the_error_of_a_bound_is_its_own_spread_over_draws(monkeypatch):
+    """Not that of the density of one-hot labels."""
+    seen = []
+
+    def spy(*arguments):
+        seen.append(bound_of_subset(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr("orbitgp.fit.checks.bound_of_subset", spy)
+    X, y = bars(60)
+    model = classifier("softmax", orbit="rotation").fit(X, y)
+    assert len(seen) == NUM_DRAW_SETS
+    assert seen[0] == pytest.approx(model.evidence_, rel=1e-3)  # the draws of the fit
+    assert model.evidence_error_ == pytest.approx(statistics.stdev(seen))
+    assert model.evidence_error_ > 0
 
 
 def test_a_likelihood_that_does_not_suit_is_refused():

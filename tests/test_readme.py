@@ -54,12 +54,6 @@ def test_own_transformation_runs():
     assert names["model"].score(series, labels) > 0.9
 
 
-def test_it_is_short():
-    """About 450 words outside of code and tables."""
-    prose = re.sub(r"(?s:```.*?```)|^\|.*$", "", README, flags=re.MULTILINE)
-    assert len(prose.split()) < 500
-
-
 def result(path):
     return json.loads((ROOT / path).read_text())
 

@@ -75,6 +75,42 @@ def test_parts_of_the_data_and_units_of_the_targets():
     )
 
 
+@pytest.mark.parametrize("likelihood", ["softmax", "stick-breaking"])
+def test_parts_and_draws_have_the_likelihood_that_is_compared(likelihood):
+    """All are bounds on log probabilities of labels, where densities may have any value."""
+    x = np.random.default_rng(0).uniform(-2, 2, (260, 2))
+    y = np.digitize(np.cos(2 * x[:, 0]) * x[:, 1], (-0.5, 0.5))
+    estimator = InvariantGPClassifier(likelihood=likelihood, settings=QUICK)
+    candidates = {"none": "none", "flip": SignFlips(0)}
+    found = compare(candidates, x, y, estimator=estimator, executor=HERE)
+    fitted = found.best_estimator
+    assert len(fitted.model_.posterior.points) == 260
+    for one in found.findings:
+        assert (one.kind, one.likelihood) == ("bound", likelihood)
+        assert list(one.by_size) == [250, 260]
+        assert 250 * np.log(1 / 3) < one.by_size[250] < 0
+        assert abs(one.by_size[250] / 250 - one.by_size[260] / 260) < 0.1
+    # a group has no draws, and each input has a variable, as in the fit
+    (of_all,) = found.best.by_draws
+    assert of_all == pytest.approx(fitted.evidence_, rel=1e-3)
+    assert likelihood in str(found).splitlines()[0]
+
+
+def test_candidates_of_different_likelihoods_are_refused():
+    x, y = even(20)
+    candidates = {"a": {"likelihood": "softmax"}, "b": {"likelihood": "auto"}}
+    with pytest.raises(InputError, match=r"same likelihood.*'a' has softmax, 'b' has gaussian"):
+        compare(candidates, x, y > 0, executor=HERE)
+
+
+def test_a_bound_does_not_end_a_curve_of_exact_evidence():
+    x, y = even(300)
+    candidates = [{"num_inducing": 30}, {"num_inducing": 60}]
+    found = compare(candidates, x, y, estimator=REGRESSOR, executor=HERE)
+    assert {one.kind for one in found.findings} == {"bound"}
+    assert [list(row) for row in found.by_size().values()] == [[250], [250]]
+
+
 def test_candidates_of_all_kinds_get_names():
     x, y = even(40)
     candidates = ["none", SignFlips(0), SignFlips(1), {"orbit": "none", "num_inducing": 20}]
@@ -194,8 +230,9 @@ def test_errors_of_differences_are_those_of_draws():
     ("kinds", "sign"), [(("exact", "bound"), "≥ −5"), (("bound", "exact"), "≤ −5")]
 )
 def test_a_bound_may_have_more_evidence_than_it_says(kinds, sign):
+    about = {"likelihood": "gaussian", "num_data": 100, "learned": "", "ranges": {}, "seconds": 1}
     found = [
-        Finding(name, evidence, 1.0, kind, "", {}, 1.0, (1.0, 2.0), {100: evidence})
+        Finding(name, evidence, 1.0, kind, **about, by_draws=(1.0, 2.0), by_size={})
         for name, evidence, kind in zip("ab", (10.0, 5.0), kinds, strict=True)
     ]
     assert sign in str(Comparison(found, 100))

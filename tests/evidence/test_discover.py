@@ -23,6 +23,7 @@ from orbitgp.evidence.kinds import (
     vector_transformations,
 )
 from orbitgp.evidence.transformations import is_closed, is_contained, orbit_of
+from orbitgp.fit.feature_choice import is_of_images
 from tests.conftest import QUICK
 
 REGRESSOR = InvariantGPRegressor(settings=QUICK)
@@ -116,6 +117,16 @@ def test_shapes_of_several_kinds_are_asked_for(shape, kinds):
     with pytest.raises(InputError, match=kinds):
         discover(np.zeros((10, *shape)), np.arange(10) % 2)
     assert checked_kind(shape, "series" if len(shape) == 1 else "points")
+
+
+@pytest.mark.parametrize("shape", [(30, 100), (100, 30), (12, 24), (28, 28), (8, 8), (1, 30, 100)])
+def test_features_and_discover_have_one_rule_for_images(shape):
+    """Of a series of 30 channels, neither looks for edges nor turns it."""
+    try:
+        kind = checked_kind(shape)
+    except InputError:
+        kind = "asked for"
+    assert is_of_images((9, *shape)) == (kind == "images" and min(shape[-2:]) >= 12)
 
 
 def test_transformations_of_each_kind_of_data():

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 from orbitgp import InputError, InvariantGPClassifier, InvariantGPRegressor, export_predictor
 from orbitgp.export.compact import Compaction, compact_predictor, moved
-from orbitgp.export.predictor import Predictor, moments_of
+from orbitgp.export.predictor import Predictor, sums_of
 from tests.conftest import QUICK, without_checks_of_shapes
 
 IMAGES, LABELS = load_digits(return_X_y=True)
@@ -47,13 +47,13 @@ def test_predictions_of_training_inputs_hardly_move(model):
 
 
 def test_variances_are_at_least_those_of_the_model(model):
-    moments, whole = moments_of(model.model_), Predictor(model)
-    points = moments.mean_points[:60]
+    sums, whole = sums_of(model.model_), Predictor(model)
+    points = sums.mean_points[:60]
     expected, prior = whole.posterior(points).variance, whole.mean_covariances.variances(points)
-    compaction = Compaction(model.model_.kernel, moments)
+    compaction = Compaction(model.model_.kernel, sums)
     gaps = []
     for size in (8, 20, 40):
-        found = Predictor(model, compaction.moments(size)).posterior(points).variance
+        found = Predictor(model, compaction.sums(size)).posterior(points).variance
         gaps.append((found - expected) / prior)
     assert min(gap.min() for gap in gaps) > -1e-3  # of jitter and float32
     assert gaps[0].mean() > gaps[1].mean() > gaps[2].mean()

@@ -153,7 +153,7 @@ def test_groups_and_numpy_numbers_in_a_run(tmp_path):
         first, again = (InvariantGPRegressor(orbit).set_params(**given).fit(X, y) for _ in range(2))
         assert_same_to_rounding(first.predict(X), again.predict(X))
         assert len(again.model_.posterior.points) == 9
-        assert again.evidence_curve_[-1].elbo == first.evidence_curve_[-1].elbo
+        assert again.evidence_curve_[-1] == first.evidence_curve_[-1]
         loaded = orbitgp.load(folder)
         assert loaded.orbit.describe() == orbit.describe()
 
@@ -215,9 +215,12 @@ def test_a_run_keeps_examples_and_ranges(tmp_path):
     assert orbitgp.load(tmp_path).evidence_curve_ == model.evidence_curve_
 
 
-def test_ranges_of_a_curve_are_checked():
-    row = {"step": 1, "elbo": 2.0, "standard_error": 0.1, "learned": ""}
+def test_points_of_a_curve_are_checked():
+    row = {"step": 1, "evidence": 2.0, "num_data": 250, "learned": ""}
     assert evaluations_from([row])[0].ranges == {}
     for ranges in ({"a": [1]}, {"a": ["1", 2]}, [1, 2]):
         with pytest.raises((TypeError, ValueError, AttributeError)):
             evaluations_from([{**row, "ranges": ranges}])
+    for wrong in ({"num_data": 0}, {"num_data": "2"}, {"evidence": 10**400}, {"kind": "elbo"}):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            evaluations_from([{**row, **wrong}])

@@ -81,6 +81,7 @@ def test_other_inputs_are_compared_as_they_are():
     assert isinstance(rows.model_.feature_map, Standardize)
     shapes = (9, 28, 28), (9, 3, 32, 32), (9, 8, 8), (9, 6, 100), (9, 23, 4), (9, 30)
     assert [is_of_images(shape) for shape in shapes] == [True, True, *[False] * 4]
+    assert is_of_images((9, 1, 30, 100))
     with pytest.raises(InputError, match="feature_map must be a torch module, one of auto"):
         fitted(x, y, feature_map="edges")
 

@@ -26,8 +26,8 @@ from orbitgp.reports.words import (
 from tests.reports.pages import parse
 
 
-def curve_of(*values, error=1.0):
-    return [Evaluation(10 * i, value, error, "", {}) for i, value in enumerate(values)]
+def curve_of(*values):
+    return [Evaluation(10 * i, 4 * value, 4, "", {}) for i, value in enumerate(values)]
 
 
 def confusion_table(counts, classes):
@@ -57,10 +57,12 @@ def test_nothing_finite_is_no_chart(values):
     assert evidence_chart(curve_of(*values)) == ""
 
 
-def test_an_error_that_is_not_finite_costs_the_band_alone():
-    html = evidence_chart(curve_of(1.0, 2.0, error=math.nan))
+def test_evidence_is_drawn_per_input_without_a_band():
+    """Of 100 inputs and of 200 like them, evidence per input is the same."""
+    html = evidence_chart([Evaluation(1, -50.0, 100, ""), Evaluation(2, -100.0, 200, "")])
+    assert "evidence per input (nats)" in html
+    assert "from −0.500 to −0.500 nats" in html
     assert "<polygon" not in html
-    assert html.count("<polyline") == 1
 
 
 def test_gaps_stay_gaps():

@@ -169,8 +169,8 @@ def test_the_report_of_a_regression(runs, tmp_path):
     for words in ("Confusions", "Worst mistakes", "Learned ranges", "has learned"):
         assert words not in parsed.text
     # the log knows standardised targets only, and the page none of them
-    best = max(point.elbo for point in orbitgp.load(runs / "values").evidence_curve_)
-    assert f'<td class="num">{best:,.1f}</td>'.replace("-", "−") in html
+    best = max(point.per_input for point in orbitgp.load(runs / "values").evidence_curve_)
+    assert f'<td class="num">{best:,.3f}</td>'.replace("-", "−") in html
 
 
 def test_an_orbit_of_the_users_own_is_not_drawn(runs, tmp_path):
@@ -234,13 +234,15 @@ def test_a_log_with_anything_in_it(runs, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(runs / "values", run)
     (run / "model.safetensors").unlink()
-    point = {"event": "evaluated", "elbo": 1.0, "standard_error": 0.1, "learned": "<u>"}
+    point = {"event": "evaluated", "evidence": 1.0, "num_data": 4, "learned": "<u>"}
     odd = [
         *(1, None, [], {"event": "started"}, {"time": "x", "event": "started", "max_steps": 1}),
         {"time": 1e300, "event": "started", "max_steps": None},
         *({"time": 1.0, "step": step, **point} for step in (float("nan"), 10**400, -1, 1.5, "1")),
         {"time": 1.0, "step": 3, **point, "ranges": {"<q>": [float("nan"), 1e308]}},
-        {"time": 1.0, "step": 4, **point, "elbo": float("inf"), "ranges": {"a": [1]}},
+        {"time": 1.0, "step": 4, **point, "evidence": float("inf"), "ranges": {"a": [1]}},
+        *({"time": 1.0, "step": 5, **point, "num_data": size} for size in (0, 10**400, "4", None)),
+        {"time": 1.0, "step": 6, **point, "evidence": 10**400},
     ]
     (run / "log.jsonl").write_text("\n".join(map(json.dumps, odd)) + "\n\xff{")
     html, _ = page(run, tmp_path)
@@ -282,9 +284,13 @@ def test_what_each_transformation_is_worth(runs, tmp_path):
         page(run, tmp_path)
 
 
-def found(name, gap, kind="exact", parts=(250, 500, 1000)):
+def found(name, gap, kind="exact", parts=(250, 500, 1000), likelihood="gaussian"):
     by_size = {size: gap * size for size in parts}
-    return Finding(name, by_size[parts[-1]], 0.1, kind, "", {}, 1.0, (gap,), by_size)
+    evidence, kinds = by_size[parts[-1]], {"kind": kind, "likelihood": likelihood}
+    if kind == "bound" and likelihood == "gaussian":
+        del by_size[parts[-1]]
+    about = {"num_data": parts[-1], "learned": "", "ranges": {}, "seconds": 1.0}
+    return Finding(name, evidence, 0.1, **kinds, **about, by_draws=(gap,), by_size=by_size)
 
 
 def keep(run, finding, **settings):
@@ -306,6 +312,7 @@ def test_candidates_beside_a_run(runs, tmp_path):
     keep(tmp_path / "c", found("other data", -0.1), data_sha256="")
     keep(tmp_path / "d", found("fewer inputs", -0.1, parts=(250, 500)), **data)
     keep(tmp_path / "e", found("turned", -0.1), **data)
+    keep(tmp_path / "g", found("log-odds", -0.1, likelihood="softmax"), **data)
     (tmp_path / "f").mkdir()
     (tmp_path / "f" / "finding.json").write_text("{")
     html, parsed = page(run, tmp_path)
@@ -313,25 +320,36 @@ def test_candidates_beside_a_run(runs, tmp_path):
         assert words in parsed.text, words
     assert "<b>best" not in html
     drawing = sizes(read_record(run)).drawing
-    assert drawing.count('class="dot other"') == 3
+    assert drawing.count('class="dot other"') == 2
     assert drawing.count('class="dot"') == 2  # of all inputs the best is a bound, and this is not
+    assert "so no curve includes it" in parsed.text
+    assert "≤ −500.0" in parsed.text
     assert "n = 250" in parsed.text
     assert "−125.0" in parsed.text  # of 250 inputs
-    for words in ("other data", "fewer inputs"):
+    for words in ("other data", "fewer inputs", "log-odds"):
         assert words not in parsed.text
+    for name, gap in (("turned", -1.0), ("other", -0.5)):
+        keep(
+            run if name == "turned" else tmp_path / "a",
+            found(name, gap, "bound", (250, 500), "softmax"),
+            **data,
+        )
+    _, parsed = page(run, tmp_path)
+    assert "All values are lower bounds for the likelihood “softmax”" in parsed.text
+    assert sizes(read_record(run)).drawing.count('class="dot"') == 2
     (run / "finding.json").write_text("{")
     with pytest.raises(FileError, match=r"finding\.json cannot be read"):
         page(run, tmp_path)
 
 
 def test_time_that_a_run_lay_still_does_not_count(tmp_path):
-    point = {"event": "evaluated", "elbo": 1.0, "standard_error": 0.1, "learned": ""}
+    point = {"event": "evaluated", "evidence": 1.0, "num_data": 4, "learned": ""}
     rows = [
         {"time": 100, "event": "started", "max_steps": 9},
         {"time": 103, "step": 0, **point},
         {"time": 5000, "event": "announced", "message": RESUMED},
         {"time": 5001, "event": "started", "max_steps": 9},
-        {"time": 5002, "step": 0, **point, "elbo": 2.0},
+        {"time": 5002, "step": 0, **point, "evidence": 2.0},
         {"time": 5004, "event": "finished", "reason": "done"},
         {"time": 5010, "event": "announced", "message": ENDED},
         {"time": 9000, "event": "announced", "message": RESUMED},
@@ -340,7 +358,7 @@ def test_time_that_a_run_lay_still_does_not_count(tmp_path):
     history = read_history(tmp_path / "log.jsonl")
     assert (history.began, history.seconds, history.resumed) == (100, 13, 1)
     (phase,) = history.phases
-    assert [point.elbo for point in phase.curve] == [2.0]
+    assert [point.evidence for point in phase.curve] == [2.0]
     assert (phase.seconds, phase.reason) == (7, "done")
 
 

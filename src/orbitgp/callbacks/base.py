@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tqdm import tqdm
 
@@ -17,22 +17,59 @@ SECONDS_BETWEEN_LINES = 30.0
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The bound after some steps, in nats of all data, and what had been learned by then."""
+    """The evidence after one step of a fit, and the orbit that was learned so far.
+
+    Parameters
+    ----------
+    step : int
+        The step, counted from 1.
+    evidence : float
+        Nats of `num_data` inputs. It is not scaled to all inputs of the fit.
+    num_data : int
+        The number of inputs that the evidence belongs to. It changes between phases of a fit.
+    learned : str
+        The orbit in words.
+    ranges : dict of str to list of float, optional
+        The two ends of each learned range, in the unit of its name.
+    kind : {"exact", "bound"}, default="exact"
+        Whether `evidence` is a log marginal likelihood, or a lower bound or its estimate.
+
+    Examples
+    --------
+    >>> from orbitgp.callbacks.base import Evaluation
+    >>> found = Evaluation(step=3, evidence=-50.0, num_data=250, learned="rotation ±12°")
+    >>> found.name, found.per_input
+    ('evidence of 250 inputs', -0.2)
+    """
 
     step: int
-    elbo: float
-    standard_error: float
+    evidence: float
+    num_data: int
     learned: str
     ranges: dict[str, list[float]] = field(default_factory=dict)
+    kind: Literal["exact", "bound"] = "exact"
+
+    @property
+    def per_input(self) -> float:
+        """Nats per input, which evaluations of different subsets have in common."""
+        return self.evidence / self.num_data
+
+    @property
+    def name(self) -> str:
+        """What `evidence` is, such as "evidence of 250 inputs"."""
+        return f"{'evidence' if self.kind == 'exact' else 'bound'} of {self.num_data:,} inputs"
 
 
 def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
-    """A curve from its JSON."""
+    """Return the curve that JSON describes, or raise if a value has the wrong type."""
     curve = [Evaluation(**row) for row in rows]
     for point in curve:
-        numbers = (point.step, point.elbo, point.standard_error)
+        numbers = (point.step, point.evidence, point.num_data)
         if not all(isinstance(number, int | float) for number in numbers):
-            raise TypeError(f"a point of the curve is {point}")
+            raise TypeError(f"a point of the curve is {point!r:.200}")
+        float(point.evidence)  # refuses integers beyond all floats
+        if not 1 <= point.num_data < 2**53 or point.kind not in ("exact", "bound"):
+            raise ValueError(f"a point of the curve is {point!r:.200}")
         for ends in point.ranges.values():
             low, high = ends
             if not isinstance(low, int | float) or not isinstance(high, int | float):
@@ -63,7 +100,7 @@ class Callback:
         """After each step."""
 
     def evaluated(self, evaluation: Evaluation) -> None:
-        """After each evaluation of the bound."""
+        """Receive each evaluation of the evidence."""
 
     def announced(self, message: str) -> None:
         """Before long work that has no steps."""
@@ -149,16 +186,16 @@ class ProgressBar(Callback):
             self._bar.update(step - self._bar.n)
 
     def evaluated(self, evaluation: Evaluation) -> None:
-        """The newest bound and ranges."""
+        """Show the newest evidence and ranges."""
         if self._bar is None:
             return
-        bound = f"evidence {evaluation.elbo:,.0f} nats"
+        evidence = f"{evaluation.name} {evaluation.evidence:,.0f} nats"
         if not self._bar.disable:
-            self._bar.set_description(bound)
+            self._bar.set_description(evidence)
             self._bar.set_postfix_str(evaluation.learned)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            tqdm.write(f"  {bound}, {evaluation.learned}", file=sys.stderr)
+            tqdm.write(f"  {evidence}, {evaluation.learned}", file=sys.stderr)
 
     def announced(self, message: str) -> None:
         """A line."""

@@ -8,7 +8,7 @@ from orbitgp.errors import OrbitGPError
 
 
 class TensorBoardLog(Callback):
-    """Evidence and learned ranges for TensorBoard; needs `orbitgp[tensorboard]`.
+    """The evidence per input and learned ranges, for TensorBoard; needs `orbitgp[tensorboard]`.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class TensorBoardLog(Callback):
         return SummaryWriter
 
     def evaluated(self, evaluation: Evaluation) -> None:
-        """A point of the curve."""
-        self._writer.add_scalar("evidence", evaluation.elbo, evaluation.step)
-        self._writer.add_scalar("standard_error", evaluation.standard_error, evaluation.step)
+        """Log the evidence per input, since subsets of several sizes follow each other."""
+        self._writer.add_scalar("evidence_per_input", evaluation.per_input, evaluation.step)
+        self._writer.add_scalar("num_data", evaluation.num_data, evaluation.step)
         self._writer.add_text("learned", evaluation.learned, evaluation.step)
 
     def warned(self, message: str) -> None:
@@ -61,7 +61,7 @@ class TensorBoardLog(Callback):
 
 
 class MLflowLog(Callback):
-    """The evidence as a metric of the active MLflow run; needs `orbitgp[mlflow]`.
+    """The evidence per input, as a metric of the active MLflow run; needs `orbitgp[mlflow]`.
 
     Raises
     ------
@@ -90,8 +90,8 @@ class MLflowLog(Callback):
         self._mlflow.log_metric("max_steps", max_steps)
 
     def evaluated(self, evaluation: Evaluation) -> None:
-        """A point of the curve."""
-        values = {"evidence": evaluation.elbo, "standard_error": evaluation.standard_error}
+        """Log the evidence per input, since subsets of several sizes follow each other."""
+        values = {"evidence_per_input": evaluation.per_input, "num_data": evaluation.num_data}
         self._mlflow.log_metrics(values, step=evaluation.step)
         self._mlflow.set_tag("learned", evaluation.learned)
 

@@ -113,6 +113,7 @@ def parts_of(found: "Comparison") -> list[CandidatePart]:
             "evidence": row["evidence"],
             "evidence_error": row["evidence_error"],
             "kind": row["kind"],
+            "likelihood": row["likelihood"],
             "difference": row["difference"],
             "difference_error": row["difference_error"],
             "difference_by_size": {str(n): gap for n, gap in row["difference_by_size"].items()},

@@ -69,7 +69,8 @@ def progress(log: Path) -> ProgressPart | None:
             if row["event"] == "evaluated":
                 return {
                     "step": int(row["step"]),
-                    "evidence": float(row["elbo"]),
+                    "evidence": float(row["evidence"]),
+                    "num_data": int(row["num_data"]),
                     "learned": str(row["learned"]),
                 }
         except (ValueError, LookupError, TypeError):
@@ -88,7 +89,8 @@ def words(record: DescribeRecord) -> str:
     if model is None:
         rows = {"state": "unfinished"}
         if now is not None:
-            rows |= {"step": str(now["step"]), "evidence": f"≥ {now['evidence']:,.1f} nats"}
+            evidence = f"{now['evidence']:,.1f} nats, of {now['num_data']:,} inputs"
+            rows |= {"step": str(now["step"]), "evidence": evidence}
             rows["learned"] = f"{now['learned']} (so far)"
         return table({**rows, "next": f"orbitgp resume {record['run']}"})
     rows = {"task": task_words(model), **learned_rows(model)}

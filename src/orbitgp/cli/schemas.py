@@ -93,10 +93,11 @@ class PredictRecord(TypedDict):
 
 
 class ProgressPart(TypedDict):
-    """Where an unfinished run stands, by its log; evidence is that of the newest evaluation."""
+    """Where an unfinished run stands: its newest evaluation, in nats of `num_data` inputs."""
 
     step: int
     evidence: float | None
+    num_data: int
     learned: str
 
 
@@ -181,6 +182,7 @@ class CandidatePart(TypedDict):
     evidence: float | None
     evidence_error: float | None
     kind: Literal["exact", "bound"]
+    likelihood: str
     difference: float | None
     difference_error: float | None
     difference_by_size: dict[str, float | None]

@@ -35,8 +35,8 @@ def _size(estimator: Any) -> dict[str, str]:
 
 
 def _curve_svg(curve: list[Any]) -> str:
-    """The evidence over the steps of training."""
-    values = [point.elbo for point in curve if abs(point.elbo) < float("inf")]
+    """Return the evidence per input over the steps, as a drawing."""
+    values = [point.per_input for point in curve if abs(point.per_input) < float("inf")]
     if len(values) < 2 or min(values) == max(values):
         return ""
     low, high = min(values), max(values)
@@ -45,7 +45,7 @@ def _curve_svg(curve: list[Any]) -> str:
         for place, value in enumerate(values)
     ]
     return (
-        f"<svg role='img' aria-label='evidence during training, {low:.0f} to {high:.0f} nats' "
+        f"<svg role='img' aria-label='evidence per input, {low:.2f} to {high:.2f} nats' "
         f"width='{WIDTH}' height='{HEIGHT + 4}' viewBox='0 -2 {WIDTH} {HEIGHT + 4}'>"
         f"<polyline points='{' '.join(places)}' fill='none' stroke='currentColor' "
         "stroke-width='2'/></svg>"

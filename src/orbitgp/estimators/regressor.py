@@ -238,9 +238,12 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
 
     def _take(self, outcome: Outcome) -> None:
         super()._take(outcome)
-        shift = self.num_data_ * self.log_target_scale
-        self.evidence_ -= shift
-        self.evidence_curve_ = [replace(e, elbo=e.elbo - shift) for e in outcome.curve]
+        scale = self.log_target_scale
+        self.evidence_ -= self.num_data_ * scale
+        self.evidence_curve_ = [
+            replace(point, evidence=point.evidence - point.num_data * scale)
+            for point in outcome.curve
+        ]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the mean of y, and on request its standard deviation.

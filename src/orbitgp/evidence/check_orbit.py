@@ -34,8 +34,8 @@ SLOWEST = 5.0
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One property: whether the orbit has it, and in a sentence what to do if not."""
+class PropertyCheck:
+    """The outcome of one check: whether the orbit has a property, and the remedy if not."""
 
     name: str
     passed: bool
@@ -52,7 +52,7 @@ class OrbitCheck:
 
     Parameters
     ----------
-    findings : sequence of Finding
+    findings : sequence of PropertyCheck
         One for each property.
 
     Examples
@@ -62,7 +62,7 @@ class OrbitCheck:
     True
     """
 
-    findings: Sequence[Finding]
+    findings: Sequence[PropertyCheck]
 
     @property
     def passed(self) -> bool:
@@ -126,7 +126,7 @@ def check_orbit(orbit: Orbit, X: Any, *, random_state: int = 0) -> OrbitCheck:
     return OrbitCheck(list(_findings(copy.deepcopy(orbit), x, random_state)))
 
 
-def _findings(orbit: Orbit, x: Tensor, seed: int) -> Iterator[Finding]:
+def _findings(orbit: Orbit, x: Tensor, seed: int) -> Iterator[PropertyCheck]:
     """One property after another; without the first none of the others can be asked."""
 
     def seeded() -> torch.Generator:
@@ -154,20 +154,22 @@ def _count(orbit: Orbit) -> int:
     return int(min(NUM_DRAWS, orbit.size))
 
 
-def _finding(name: str, passed: bool, good: str, bad: str) -> Finding:
-    return Finding(name, passed, good if passed else bad)
+def _finding(name: str, passed: bool, good: str, bad: str) -> PropertyCheck:
+    return PropertyCheck(name, passed, good if passed else bad)
 
 
-def _shapes(sampled: Callable[[], Tensor], x: Tensor, count: int) -> Finding:
+def _shapes(sampled: Callable[[], Tensor], x: Tensor, count: int) -> PropertyCheck:
     """Points [N, S, *event] with the dtype of the inputs, all finite."""
     name = "shapes"
     try:
         points = sampled()
     except (InputError, RuntimeError, TypeError, ValueError, IndexError) as error:
-        return Finding(name, False, f"drawing failed ({error}); let it take inputs [N, *event]")
+        return PropertyCheck(
+            name, False, f"drawing failed ({error}); let it take inputs [N, *event]"
+        )
     expected = (len(x), count, *x.shape[1:])
     if tuple(points.shape) != expected or points.dtype != x.dtype:
-        return Finding(
+        return PropertyCheck(
             name,
             False,
             f"points are {list(points.shape)} of {points.dtype}, where {list(expected)} of "
@@ -183,7 +185,7 @@ def _shapes(sampled: Callable[[], Tensor], x: Tensor, count: int) -> Finding:
 
 
 @torch.no_grad()
-def _identity(orbit: Orbit, x: Tensor) -> Finding:
+def _identity(orbit: Orbit, x: Tensor) -> PropertyCheck:
     """Ranges of width 0 change nothing, and a group has an element that changes nothing."""
     # what has no ranges, such as noise, cannot be switched off: it is left out
     kept = [part for part in leaves(orbit) if isinstance(part, FiniteOrbit) or _has_ranges(part)]
@@ -198,7 +200,7 @@ def _identity(orbit: Orbit, x: Tensor) -> Finding:
     elif _has_ranges(orbit):
         points = still.sample(x, 64, generator=generator).points
     else:
-        return Finding("identity", True, "there is no range whose width could be 0")
+        return PropertyCheck("identity", True, "there is no range whose width could be 0")
     finite = any(isinstance(part, FiniteOrbit) for part in leaves(still))
     gaps = (points - x.unsqueeze(1)).flatten(2).abs().amax(2)
     worst = (gaps.amin(1) if finite else gaps.amax(1)).amax().item() / x.abs().amax().item()
@@ -216,11 +218,11 @@ def _has_ranges(orbit: Orbit) -> bool:
     return any(isinstance(part, UniformRange) for part in orbit.modules())
 
 
-def _gradients(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:
+def _gradients(orbit: Orbit, x: Tensor, generator: torch.Generator) -> PropertyCheck:
     """Every learned number moves the points."""
     learned = {name: p for name, p in orbit.named_parameters() if p.requires_grad}
     if not learned:
-        return Finding("gradients", True, "nothing is learned")
+        return PropertyCheck("gradients", True, "nothing is learned")
     name = "gradients"
     try:
         with torch.enable_grad():
@@ -229,7 +231,7 @@ def _gradients(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:
                 points.square().sum(), list(learned.values()), allow_unused=True
             )
     except (InputError, RuntimeError) as error:
-        return Finding(name, False, f"torch cannot differentiate the points ({error})")
+        return PropertyCheck(name, False, f"torch cannot differentiate the points ({error})")
     dead = []
     for (own, parameter), gradient in zip(learned.items(), found, strict=True):
         moved = torch.zeros_like(parameter) if gradient is None else gradient
@@ -255,7 +257,7 @@ def _learned_mask(orbit: Orbit, name: str, parameter: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _independence(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:
+def _independence(orbit: Orbit, x: Tensor, generator: torch.Generator) -> PropertyCheck:
     """An input's points depend on its own noise alone, and differ from draw to draw."""
     name, count = "independent draws", _count(orbit)
     noise = orbit.noise(len(x), count, generator=generator)
@@ -264,7 +266,7 @@ def _independence(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Findin
     largest = x.abs().amax().item()
     gap = (together - apart).abs().amax().item()
     if gap > SAME * largest:
-        return Finding(
+        return PropertyCheck(
             name,
             False,
             f"an input in a batch is transformed differently than alone, by {gap / largest:.2g} of "
@@ -279,7 +281,7 @@ def _independence(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Findin
     )
 
 
-def _determinism(sampled: Callable[[], Tensor]) -> Finding:
+def _determinism(sampled: Callable[[], Tensor]) -> PropertyCheck:
     """The same generator leads to the same points, whatever torch's own generator says."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(1)
@@ -296,12 +298,12 @@ def _determinism(sampled: Callable[[], Tensor]) -> Finding:
 
 
 @torch.no_grad()
-def _bound(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:
+def _bound(orbit: Orbit, x: Tensor, generator: torch.Generator) -> PropertyCheck:
     """The mean of estimates from few draws is the bound from all points, or from many."""
     name, flat = "unbiased bound", x.flatten(1)
     few = int(min(FEW[0], orbit.size))
     if orbit.size <= few:
-        return Finding(name, True, "an orbit of so few points is never sampled")
+        return PropertyCheck(name, True, "an orbit of so few points is never sampled")
     distance = torch.pdist(flat.double()).median().clamp(min=1e-6).item()
     model = InvariantGP(
         orbit=orbit,
@@ -334,7 +336,7 @@ def _bound(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:
 
 
 @torch.no_grad()
-def _cost(orbit: Orbit, x: Tensor, generator: torch.Generator) -> Finding:
+def _cost(orbit: Orbit, x: Tensor, generator: torch.Generator) -> PropertyCheck:
     """Seconds of one draw of one input."""
     noise = orbit.noise(len(x), _count(orbit), generator=generator)
     orbit.transform(x, noise)

@@ -15,7 +15,7 @@ from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.estimators.base import InvariantGPEstimator
 from orbitgp.evidence.comparison import Comparison
 from orbitgp.evidence.executors import results_of
-from orbitgp.evidence.trials import Trial
+from orbitgp.evidence.trials import Trial, likelihood_of
 from orbitgp.orbits.base import Orbit
 
 Candidate = str | Orbit | Mapping[str, Any]
@@ -69,7 +69,7 @@ def compare(
     Raises
     ------
     InputError
-        If there is no candidate, or one cannot be used.
+        If there is no candidate, one cannot be used, or their likelihoods differ.
 
     See Also
     --------
@@ -117,7 +117,20 @@ def trials_of(
         fresh = prepared(candidate, estimator, y, _folder(run, name), random_state)
         fresh.starting_from(X)  # before any candidate is fitted
         trials.append(Trial(name, fresh, X, y, random_state))
+    _check_likelihoods(trials)
     return trials
+
+
+def _check_likelihoods(trials: Sequence[Trial]) -> None:
+    """Refuse candidates whose evidence refers to different likelihoods."""
+    found = {trial.name: likelihood_of(trial.estimator) for trial in trials}
+    if len(set(found.values())) > 1:
+        listed = ", ".join(f"{name!r} has {likelihood}" for name, likelihood in found.items())
+        raise InputError(
+            "candidates must have the same likelihood, since the density of one-hot labels and a "
+            f"bound on their probability cannot be compared; {listed}: compare each likelihood by "
+            "itself"
+        )
 
 
 def _named(candidates: Any) -> dict[str, Candidate]:

@@ -72,14 +72,17 @@ class Comparison:
         -------
         tuple of float
             The difference in nats, and its standard error. Both candidates were evaluated with the
-            same sets of transformations, so the error is the spread of their differences. If one
-            evidence is exact and the other a bound, the one with the bound may have more than that.
+            same sets of transformations, so the error is the spread of their differences. It refers
+            to the same likelihood as the evidence. If one evidence is exact and the other a bound,
+            the one with the bound may have more than that.
         """
         first, second = self[name], self.best if other is None else self[other]
         return first.evidence - second.evidence, _paired_error(first, second, self.num_data)
 
     def by_size(self) -> dict[str, dict[int, float]]:
-        """Differences to the best for parts of the data: how much data the conclusion needs.
+        """Return differences to the best for parts of the data: how much data a result needs.
+
+        All are differences of exact evidence, or for likelihoods other than "gaussian" of bounds.
 
         Returns
         -------
@@ -120,12 +123,14 @@ class Comparison:
 
     def __str__(self) -> str:
         """The table for people."""
-        head = ["candidate", "evidence (nats)", "difference", "seconds", "learned"]
+        likelihood = self.best.likelihood
+        unit = "nats" if likelihood == "gaussian" else f"nats, {likelihood}"
+        head = ["candidate", f"evidence ({unit})", "difference", "seconds", "learned"]
         rows = [
             [
                 found.name,
                 f"{found.evidence:,.1f} {found.kind}",
-                _limit(found, self.best) + _gap(*self.difference(found.name)),
+                limit_in_words(found, self.best) + _gap(*self.difference(found.name)),
                 f"{found.seconds:.0f}",
                 found.learned,
             ]
@@ -152,8 +157,8 @@ def _paired_error(first: Finding, second: Finding, num_data: int) -> float:
     return statistics.stdev(gaps) * max(1.0, num_data / NUM_EXAMINED)
 
 
-def _limit(found: Finding, best: Finding) -> str:
-    """What a difference is if one of the two has a bound, and perhaps more evidence than that."""
+def limit_in_words(found: Finding, best: Finding) -> str:
+    """Return "≥ " or "≤ " if one of the two has a bound, and perhaps more evidence than that."""
     if found.kind == best.kind:
         return ""
     return "≥ " if found.kind == "bound" else "≤ "

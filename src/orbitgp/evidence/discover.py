@@ -21,7 +21,7 @@ from orbitgp.evidence.compare import prepared
 from orbitgp.evidence.discovery import Discovery
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.kinds import checked_kind, suitable_transformations
-from orbitgp.evidence.selection import Eliminations, Step, Trials, backward, forward
+from orbitgp.evidence.selection import Eliminations, SelectionStep, Trials, backward, forward
 from orbitgp.evidence.transformations import Transformation, orbit_of
 from orbitgp.fit.settings import TrainingSettings
 
@@ -150,7 +150,7 @@ def discover(
         report(f"{model.orbit_.describe()}: {model.evidence_:,.1f} nats")
         gain = model.evidence_ - plain.evidence_
         if gain < CLAIMED:
-            path += [Step(part.name, 0.0, gain, False) for part in chosen]
+            path += [SelectionStep(part.name, 0.0, gain, False) for part in chosen]
             model = plain
         else:
             few = {"num_data": NUM_ABLATED, "run": model.run}

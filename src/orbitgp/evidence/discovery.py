@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from orbitgp.evidence.ablation import Ablation
-from orbitgp.evidence.selection import Step
+from orbitgp.evidence.selection import SelectionStep
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Discovery:
     ----------
     estimator : InvariantGPClassifier or InvariantGPRegressor
         Fitted with these transformations.
-    path : sequence of Step
+    path : sequence of SelectionStep
         What was tried, in turn, and how many nats it added.
     tried : sequence of str
         The names of all transformations.
@@ -40,7 +40,7 @@ class Discovery:
     """
 
     estimator: Any
-    path: Sequence[Step]
+    path: Sequence[SelectionStep]
     tried: Sequence[str]
     ablation: Ablation
     none: float

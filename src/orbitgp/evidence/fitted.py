@@ -1,31 +1,34 @@
-"""The evidence of data under a fitted estimator, as a function of its hyperparameters."""
+"""The evidence of parts of the data under a fitted estimator."""
 
 import copy
 from typing import Any
 
-import numpy as np
 import torch
 
 from orbitgp.distributed.group import ALONE
 from orbitgp.errors import InputError
 from orbitgp.estimators import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.fit.checks import NUM_EXAMINED
+from orbitgp.fit.log_odds import bound_of_subset
 from orbitgp.fit.problem import NUM_DRAW_SETS, Problem, Sampling
 from orbitgp.hyperparameters.learn import Landscape
 from orbitgp.hyperparameters.parameters import Parameters
 from orbitgp.inference.passes import Resident
+from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.orbit_model import OrbitModel
 
 ESTIMATORS = (InvariantGPClassifier, InvariantGPRegressor)
 
 
 class FittedEvidence:
-    """Exact evidence of the first n data of a random order, with one of several sets of draws.
+    """The evidence of the first n data of a random order, with one of several sets of draws.
 
-    Rows, draws and their number depend on the generator, N and the orbit's kind alone, so that
-    two estimators that were fitted to the same data are compared on the same of all. Variance and
-    noise take their best values wherever the other hyperparameters z are moved to; targets are in
-    their own units. It works on a copy of the model.
+    Rows, draws and their number depend on the generator, N and the orbit's kind alone, so two
+    estimators of the same data are compared on the same rows and draws. `at` has the evidence of
+    the likelihood of the fit: exact for a Gaussian, and a bound for all others. `landscape` is
+    always the exact evidence of numbers or one-hot labels with Gaussian noise, by which ranges are
+    learned; there, variance and noise take their best values wherever z is moved to. It works on
+    copies of the model.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, *, generator: torch.Generator) -> None:
@@ -37,6 +40,7 @@ class FittedEvidence:
         x, labels, task = estimator.training_data(X, y)
         parts = estimator.model_.parts(likelihood=task.likelihood)
         self.model = OrbitModel(**copy.deepcopy(parts)).to(x.device)
+        self.fitted = OrbitModel(**copy.deepcopy(estimator.model_.parts())).to(x.device)
         self.num_data, self.num_draws = len(x), int(estimator.num_draws_)
         problem = Problem(self.model, Resident(x, labels), task.max_ratio, ALONE)
         self.sampling = Sampling(problem, estimator.prediction_noise_ is None, generator)
@@ -52,13 +56,19 @@ class FittedEvidence:
         """The evidence of the first data, with one of the sets of draws, as a function of z."""
         return self.sampling.landscape(self.parameters, num_data, self.num_draws, place)
 
-    def at(self, num_data: int, place: int = 0, z: np.ndarray | None = None) -> float:
-        """The same in nats for targets in their own units, at the z of the fit if none is given."""
+    @property
+    def kind(self) -> str:
+        """What `at` returns: "exact" evidence, or a "bound"."""
+        return "bound" if isinstance(self.fitted.likelihood, LocalLikelihood) else "exact"
+
+    def at(self, num_data: int, place: int = 0) -> float:
+        """Return the evidence in nats, for targets in their own units."""
+        if self.kind == "bound":
+            return bound_of_subset(self.fitted, self.sampling, num_data, self.num_draws, place)
         landscape = self.landscape(num_data, place)
-        found = landscape.at(self.z if z is None else z).evidence
-        return found - landscape.size * self.log_scale
+        return landscape.at(self.z).evidence - landscape.size * self.log_scale
 
     def by_draws(self) -> tuple[float, ...]:
-        """The evidence of some data with each set of draws; one number for a whole orbit."""
+        """Return the evidence of some data with each set of draws; one number for a whole orbit."""
         places = range(1 if self.sampling.enumerated else NUM_DRAW_SETS)
         return tuple(self.at(NUM_EXAMINED, place) for place in places)

@@ -6,7 +6,7 @@ from typing import Any
 
 from orbitgp.errors import InputError
 from orbitgp.evidence.transformations import Transformation
-from orbitgp.fit.feature_choice import MIN_LENGTH
+from orbitgp.fit.feature_choice import MIN_LENGTH, has_image_shape
 from orbitgp.orbits.affine import Affine
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.colour import Colour
@@ -22,9 +22,6 @@ from orbitgp.orbits.time_affine import TimeAffine
 from orbitgp.orbits.time_warp import TimeWarp
 
 KINDS = ("images", "series", "points", "vectors")
-
-MAX_COLUMNS, MAX_RATIO = 5, 2
-"""Columns up to which inputs may be points, and the ratio of sides up to which they are images."""
 
 MAX_SWAPPED = 8
 """Columns up to which every pair of them is tried."""
@@ -206,7 +203,7 @@ def _usual_kind(shape: Sequence[int]) -> str:
             f"rows of {shape[0]} numbers may be series, rows of a table or images: give "
             "kind='series' or kind='vectors', or images as (n, H, W)"
         )
-    if len(shape) == 2 and (min(shape) <= MAX_COLUMNS or max(shape) > MAX_RATIO * min(shape)):
+    if len(shape) == 2 and not has_image_shape(shape):
         raise InputError(
             f"inputs of shape {list(shape)} may be images, series of several channels or points "
             "in space: give kind='images', kind='series' or kind='points'"

@@ -35,8 +35,8 @@ not tried again."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """One transformation that was tried: its best width, the nats that it added, and if it stays.
+class SelectionStep:
+    """A transformation that was tried: its best width, the nats that it added, and if it stays.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def draws_beside(orbit: Orbit, most: int = NUM_DRAWS) -> int:
 def forward(
     trials: Trials,
     transformations: Sequence[Transformation],
-    report: Callable[[Step], None] = lambda _: None,
-) -> tuple[dict[Transformation, float], list[Step]]:
+    report: Callable[[SelectionStep], None] = lambda _: None,
+) -> tuple[dict[Transformation, float], list[SelectionStep]]:
     """Each alone, then one after the other while it adds evidence, the most worthwhile first.
 
     Their order and their widths are those of fewer data. Those that added nothing are tried again
@@ -119,10 +119,10 @@ def forward(
     few, so_far = Chosen(Trials(trials.asked, FEW_DATA)), Chosen(trials)
     alone = {part: few.with_best_width(part, part.widths, FEW_POINTS) for part in transformations}
     waiting = sorted(alone, key=lambda part: -alone[part].gain)
-    steps: list[Step] = []
+    steps: list[SelectionStep] = []
     tried: dict[Transformation, int] = {}
     for part in [part for part in waiting if -math.inf < alone[part].gain <= HOPELESS]:
-        steps.append(Step(part.name, alone[part].width, alone[part].gain, False))
+        steps.append(SelectionStep(part.name, alone[part].width, alone[part].gain, False))
         report(steps[-1])
         waiting.remove(part)
     while waiting:
@@ -133,7 +133,7 @@ def forward(
         found = so_far.with_one_more(part, alone[part].width)
         if found.gain == -math.inf:  # no use beside the others
             continue
-        step = Step(part.name, found.width, found.gain, found.gain > WORTHWHILE)
+        step = SelectionStep(part.name, found.width, found.gain, found.gain > WORTHWHILE)
         steps.append(step)
         report(step)
         if step.taken:
@@ -243,10 +243,10 @@ class Eliminations:
         return composed([*finite, *others])
 
 
-def backward(trials: Eliminations, claimed: float) -> list[Step]:
+def backward(trials: Eliminations, claimed: float) -> list[SelectionStep]:
     """Take away the least worthwhile, one after the other, while it is worth too few nats."""
     removed: list[Transformation] = []
-    steps: list[Step] = []
+    steps: list[SelectionStep] = []
     best = trials.best
     while len(removed) < len(trials.chosen):
         waiting = [part for part in trials.chosen if part not in removed]
@@ -255,7 +255,7 @@ def backward(trials: Eliminations, claimed: float) -> list[Step]:
         worth = best - left[part]
         if worth >= claimed:
             break
-        steps.append(Step(part.name, 0.0, worth, False))
+        steps.append(SelectionStep(part.name, 0.0, worth, False))
         removed.append(part)
         best = max(best, left[part])
     return steps

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from orbitgp.errors import FileError
+from orbitgp.estimators.classifier import AUTO
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.fit.problem import NUM_DRAW_SETS
 from orbitgp.sealed import MALFORMED, write_atomically
@@ -33,6 +34,11 @@ class Finding:
         In nats.
     kind : str
         "exact" or "bound".
+    likelihood : str
+        The likelihood that all evidence refers to: "gaussian" (of numbers or one-hot labels), or
+        the one that was asked for, such as "softmax".
+    num_data : int
+        The number of inputs of the fit.
     learned : str
         The learned transformations, in words.
     ranges : dict of str to tuple of float
@@ -40,25 +46,24 @@ class Finding:
     seconds : float
         The time of its fit.
     by_draws : tuple of float
-        The evidence of 500 of the data with each of several sets of transformations.
+        The evidence of 500 of the data with each of several sets of transformations: exact for
+        "gaussian", else a bound with a variable for each input.
     by_size : dict of int to float
-        The evidence of the first n data, with the ranges and scales learned from all data.
+        The same of the first n data, with the ranges and scales learned from all data. All data are
+        among them if `kind` is that of the other numbers.
     """
 
     name: str
     evidence: float
     evidence_error: float
     kind: str
+    likelihood: str
+    num_data: int
     learned: str
     ranges: dict[str, tuple[float, float]]
     seconds: float
     by_draws: tuple[float, ...]
     by_size: dict[int, float]
-
-    @property
-    def num_data(self) -> int:
-        """Inputs that it was fitted to."""
-        return max(self.by_size)
 
     def __str__(self) -> str:
         """One line."""
@@ -94,19 +99,28 @@ def finding_of(estimator: Any, trial: Trial, seconds: float) -> Finding:
     """What a fitted candidate found."""
     generator = torch.Generator().manual_seed(trial.seed)
     asked = FittedEvidence(estimator, trial.X, trial.y, generator=generator)
-    sizes = subset_sizes(asked.num_data)
+    by_size = {size: asked.at(size) for size in subset_sizes(asked.num_data)}
+    if estimator.evidence_kind_ == asked.kind:
+        by_size[asked.num_data] = float(estimator.evidence_)
     return Finding(
         name=trial.name,
         evidence=float(estimator.evidence_),
         evidence_error=float(estimator.evidence_error_),
         kind=estimator.evidence_kind_,
+        likelihood=likelihood_of(estimator),
+        num_data=asked.num_data,
         learned=estimator.orbit_.describe(),
         ranges=estimator.orbit_.learned_ranges(),
         seconds=round(seconds, 2),
         by_draws=asked.by_draws(),
-        by_size={size: asked.at(size) for size in sizes}
-        | {asked.num_data: float(estimator.evidence_)},
+        by_size=by_size,
     )
+
+
+def likelihood_of(estimator: Any) -> str:
+    """Return the likelihood that the evidence of an estimator refers to."""
+    name = getattr(estimator, "likelihood", AUTO)  # a regressor has one only
+    return AUTO if name == "auto" else str(name)
 
 
 def subset_sizes(num_data: int) -> list[int]:
@@ -135,14 +149,17 @@ def _finding_from(found: Mapping[str, Any]) -> Finding:
     if len(found["by_draws"]) not in (1, NUM_DRAW_SETS):
         raise ValueError(f"{len(found['by_draws'])} sets of draws")
     by_size = {int(size): float(value) for size, value in found["by_size"].items()}
-    if not by_size or not all(0 < size < 2**53 for size in by_size):
-        raise ValueError(f"sizes {sorted(by_size)}")
+    num_data = int(found["num_data"])
+    if not all(0 < size <= num_data < 2**53 for size in (num_data, *by_size)):
+        raise ValueError(f"sizes {sorted(by_size)} of {num_data} inputs")
     ranges = {str(name): (float(ends[0]), float(ends[1])) for name, ends in found["ranges"].items()}
     return Finding(
         name=str(found["name"]),
         evidence=float(found["evidence"]),
         evidence_error=float(found["evidence_error"]),
         kind=str(found["kind"]),
+        likelihood=str(found["likelihood"]),
+        num_data=num_data,
         learned=str(found["learned"]),
         ranges=ranges,
         seconds=float(found["seconds"]),

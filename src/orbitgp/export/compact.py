@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orbitgp.errors import InputError
-from orbitgp.export.predictor import Moments, Predictor, moments_of
+from orbitgp.export.predictor import PosteriorSums, Predictor, sums_of
 from orbitgp.inference.inducing import JITTER
 from orbitgp.kernels import (
     Kernel,
@@ -76,13 +76,13 @@ def compact_predictor(
             "compact is how far predictions of training inputs may move, as a mean of "
             f"probabilities: a number above 0 and below 1, such as 0.01; got {tolerance}"
         )
-    moments, kernel = moments_of(estimator.model_), copy.deepcopy(estimator.model_.kernel).cpu()
-    whole, smaller = Predictor(estimator, moments), Compaction(kernel, moments)
+    sums, kernel = sums_of(estimator.model_), copy.deepcopy(estimator.model_.kernel).cpu()
+    whole, smaller = Predictor(estimator, sums), Compaction(kernel, sums)
     expected, size = predictions(whole, smaller.checked), FEWEST
     while size <= smaller.most:
-        found = Predictor(estimator, smaller.moments(size))
+        found = Predictor(estimator, smaller.sums(size))
         gap = moved(expected, predictions(found, smaller.checked))
-        report(f"{size:,} averages instead of {len(moments.mean_points):,}: moved by {gap:.4f}")
+        report(f"{size:,} averages instead of {len(sums.mean_points):,}: moved by {gap:.4f}")
         if gap <= tolerance:
             return found
         size *= 2
@@ -93,9 +93,9 @@ def compact_predictor(
 class Compaction:
     """What all sizes have in common: an order of averages, and f at some training inputs."""
 
-    def __init__(self, kernel: Kernel, moments: Moments) -> None:
-        self.kernel, self.full = kernel, moments
-        points, weights = moments.mean_points, moments.weights.double()
+    def __init__(self, kernel: Kernel, sums: PosteriorSums) -> None:
+        self.kernel, self.full = kernel, sums
+        points, weights = sums.mean_points, sums.weights.double()
         rows = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))
         rows = rows.to(points.device)
         self.checked = points[rows[-NUM_CHECKED:]]
@@ -108,8 +108,8 @@ class Compaction:
         self.most = min(len(points) // 2, MOST)
         self._order = rows[:0]
 
-    def moments(self, size: int) -> Moments:
-        """Those of the first averages in this order, which is found as far as it is needed."""
+    def sums(self, size: int) -> PosteriorSums:
+        """Return sums over the first `size` averages, extending their order as far as needed."""
         while len(self._order) < min(size, self.most):
             longer = twice_as_many(self.kernel, self.points, self.sizes, self._order)
             self._order = longer[: self.most]
@@ -125,7 +125,7 @@ class Compaction:
         explained, retained = self._variance(points[:MAX_VARIANCE], prior)
         dtype = self.full.explained.dtype
         retained = None if retained is None else retained.to(dtype)
-        return Moments(points, weights, points, explained.to(dtype), retained)
+        return PosteriorSums(points, weights, points, explained.to(dtype), retained)
 
     def _variance(
         self, points: Float[Tensor, "V J D"], prior: Float[Tensor, "K K"]

@@ -21,7 +21,7 @@ from orbitgp.values import Prediction
 
 
 @dataclass(frozen=True)
-class Moments:
+class PosteriorSums:
     """The posterior of f as sums over fixed averages of g.
 
     μ(x) = k(x, b) a and σ²(x) = k_f(x, x) − |k(x, c) A|² + |k(x, c) B_o|², the last for each
@@ -49,19 +49,19 @@ class Moments:
 
 
 @torch.no_grad()
-def moments_of(model: ExactInvariantGP | InvariantGP) -> Moments:
-    """Those of a fitted model, on the CPU, without any approximation."""
+def sums_of(model: ExactInvariantGP | InvariantGP) -> PosteriorSums:
+    """Return the sums of a fitted model without approximation, on the CPU."""
     model = copy.deepcopy(model).cpu()
     if isinstance(model, ExactInvariantGP):
         own = model.posterior
         explained = _inverse(own.factor.double()).mT.to(own.points)
-        return Moments(own.points, own.weights, own.points, explained)
+        return PosteriorSums(own.points, own.weights, own.points, explained)
     q, factor = model.posterior.q, model.posterior.prior_factor(model.kernel)
     inverse, points = _inverse(factor), averaged(model.posterior.points.detach())
     basis, retained = model.mean_basis, torch.stack([inverse.mT @ u for u in q.scale])
     if basis is None:
-        return Moments(points, inverse.mT @ q.mean, points, inverse.mT, retained)
-    return Moments(basis.points, basis.weights, points, inverse.mT, retained)
+        return PosteriorSums(points, inverse.mT @ q.mean, points, inverse.mT, retained)
+    return PosteriorSums(basis.points, basis.weights, points, inverse.mT, retained)
 
 
 def _inverse(factor: Float[Tensor, "N N"]) -> Float[Tensor, "N N"]:
@@ -79,8 +79,8 @@ class Predictor(nn.Module):
     ----------
     estimator : InvariantGPClassifier or InvariantGPRegressor
         A fitted estimator.
-    moments : Moments, optional
-        Other ones than those of its model, as a smaller predictor has.
+    sums : PosteriorSums, optional
+        Replaces the sums of the fitted model, for a smaller predictor.
     """
 
     scale: Float[Tensor, ""]
@@ -91,10 +91,10 @@ class Predictor(nn.Module):
     stretch: Float[Tensor, "C"]
     noise: Float[Tensor, "R"]
 
-    def __init__(self, estimator: Any, moments: Moments | None = None) -> None:
+    def __init__(self, estimator: Any, sums: PosteriorSums | None = None) -> None:
         super().__init__()
         model = copy.deepcopy(OrbitModel(**estimator.model_.parts())).cpu().requires_grad_(False)
-        found = moments_of(estimator.model_) if moments is None else moments
+        found = sums_of(estimator.model_) if sums is None else sums
         self.num_values = tuple(estimator.input_shape_.tolist())
         self.event_shape = tuple(estimator.image_shape or self.num_values)
         images = len(self.event_shape) > 1

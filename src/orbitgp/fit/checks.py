@@ -9,10 +9,13 @@ from torch import Tensor
 
 from orbitgp.callbacks.base import Callback
 from orbitgp.fit.learning import Learning
+from orbitgp.fit.log_odds import bound_of_subset
 from orbitgp.fit.solution import Solution
 from orbitgp.hyperparameters.learn import lost_without
 from orbitgp.hyperparameters.parameters import learned_ranges
 from orbitgp.likelihoods.gaussian import NOISE_FLOOR, Gaussian
+from orbitgp.likelihoods.local import LocalLikelihood
+from orbitgp.orbit_model import OrbitModel
 
 NUM_EXAMINED = 500
 """Data whose evidence shows how much depends on the draws, and on each range."""
@@ -41,16 +44,21 @@ def mark_identified(learning: Learning) -> None:
         part.identified.copy_(found.any(0))
 
 
-def spread_over_draws(learning: Learning) -> float:
-    """The standard deviation of the evidence over sets of draws; 0 for a whole orbit."""
-    sampling = learning.sampling
+def spread_over_draws(learning: Learning, model: OrbitModel) -> float:
+    """Return the standard deviation of the evidence over sets of draws; 0 for a whole orbit.
+
+    The evidence is that of the likelihood of the fitted `model`.
+    """
+    sampling, num_draws = learning.sampling, learning.plan.num_draws
     if sampling.enumerated:
         return 0.0
-    found = [
-        learning.landscape(NUM_EXAMINED, learning.plan.num_draws, place).at(learning.z).evidence
-        for place in range(len(sampling.seeds))
-    ]
-    learning.parameters.assign(learning.z)
+    places = range(len(sampling.seeds))
+    if isinstance(model.likelihood, LocalLikelihood):
+        found = [bound_of_subset(model, sampling, NUM_EXAMINED, num_draws, n) for n in places]
+    else:
+        landscapes = (learning.landscape(NUM_EXAMINED, num_draws, place) for place in places)
+        found = [landscape.at(learning.z).evidence for landscape in landscapes]
+        learning.parameters.assign(learning.z)
     size = min(NUM_EXAMINED, len(sampling.order))
     return statistics.stdev(found) * learning.problem.examples.num_data / size
 

@@ -6,7 +6,7 @@ fits of the same data with different orbits compare the same features.
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,8 +41,8 @@ START_RATIO = 100.0
 MIN_SIDE = 12
 """Pixels along each side of images that are more than a few numbers."""
 
-MAX_RATIO = 4
-"""Of the sides of an image."""
+MAX_COLUMNS, MAX_RATIO = 5, 2
+"""Arrays with at most 5 columns may be points in space; sides of images differ at most twofold."""
 
 MIN_LENGTH = 24
 """Columns of rows, or samples of series with few channels, that may be series."""
@@ -114,16 +114,23 @@ def feature_makers(
     return {"pixels": plain, "oriented edges": OrientedEnergy, **patches}
 
 
-def is_of_images(shape: torch.Size) -> bool:
-    """Whether inputs [N, H, W] or [N, C, H, W] have enough pixels to look for edges in.
+def is_of_images(shape: Sequence[int]) -> bool:
+    """Whether inputs [N, H, W] or [N, C, H, W] are images with enough pixels for edges."""
+    return has_image_shape(shape[1:]) and min(shape[-2:]) >= MIN_SIDE
 
-    Inputs that are much longer than high are series of several channels.
+
+def has_image_shape(event_shape: Sequence[int]) -> bool:
+    """Return whether one input can only be an image: [C, H, W], or [H, W] with similar sides.
+
+    Long arrays [H, W] may be series of several channels, and narrow ones points in space.
     """
-    low, high = sorted(shape[-2:])
-    return len(shape) in (3, 4) and low >= MIN_SIDE and high <= MAX_RATIO * low
+    if len(event_shape) != 2:
+        return len(event_shape) == 3
+    low, high = sorted(event_shape)
+    return low > MAX_COLUMNS and high <= MAX_RATIO * low
 
 
-def may_be_series(shape: torch.Size) -> bool:
+def may_be_series(shape: Sequence[int]) -> bool:
     """Whether inputs [N, T] or [N, C, T] are long enough; rows of a table may be, too."""
     return len(shape) in (2, 3) and shape[-1] >= MIN_LENGTH
 

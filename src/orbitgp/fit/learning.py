@@ -142,15 +142,13 @@ class Learning:
     def _stepped(
         self, landscape: Landscape, callback: Callback, z: np.ndarray, scales: Scales
     ) -> None:
-        """One step further; the evidence is scaled from the subset to all data."""
+        """Keep the hyperparameters of one more step, and report their evidence."""
         self.z, self.num_steps = z, self.num_steps + 1
         self.parameters.assign(z)
         orbit = self.problem.model.orbit
-        share = self.problem.examples.num_data / landscape.size
         ranges = {name: list(ends) for name, ends in orbit.learned_ranges().items()}
-        self.curve.append(
-            Evaluation(self.num_steps, share * scales.evidence, 0.0, orbit.describe(), ranges)
-        )
+        found = scales.evidence, landscape.size, orbit.describe(), ranges
+        self.curve.append(Evaluation(self.num_steps, *found))
         callback.evaluated(self.curve[-1])
         callback.stepped(self.num_steps)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from orbitgp.callbacks.base import Callback
 from orbitgp.fit.learning import Learning
+from orbitgp.fit.problem import Sampling
 from orbitgp.fit.solution import Solution
 from orbitgp.inference.coordinate_ascent import FixedPoint, Prior, Rows, fixed_point, rows_of
 from orbitgp.inference.exact import orbit_points
@@ -59,6 +60,23 @@ def solve_log_odds(likelihood: LocalLikelihood, learning: Learning, callback: Ca
     posterior.assign(found.q)
     fitted = InvariantGP(**parts, posterior=posterior)
     return Solution(fitted, found.bound, 0.0, left_out, chosen)
+
+
+def bound_of_subset(
+    model: OrbitModel, sampling: Sampling, num_data: int, num_draws: int, place: int = 0
+) -> float:
+    """Return the bound of the first inputs of the order, with a variable for each of them.
+
+    `model` is a fitted one with a `LocalLikelihood`; its kernel and ranges stay as they are.
+    """
+    likelihood, examples = model.likelihood, sampling.problem.examples
+    assert isinstance(likelihood, LocalLikelihood)
+    rows = sampling.order[:num_data]
+    points = orbit_points(model, examples.x[rows], sampling.noise(num_draws, place))
+    prior = Prior.of(prior_covariance(model.kernel, points))
+    labels = likelihood.labels_of(examples.y[rows])
+    own = Rows(prior.covariance, prior.covariance.diagonal(), labels)
+    return fixed_point(likelihood, own, prior).bound
 
 
 def highest_variance(

@@ -59,7 +59,7 @@ def run_fit(
     mark_identified(learning)
     labels = learning.problem.examples.y[solution.rows]
     calibrate(solution.model.likelihood, solution.left_out, labels)
-    error = math.hypot(solution.error, spread_over_draws(learning))
+    error = math.hypot(solution.error, spread_over_draws(learning, solution.model))
     warn(learning, solution, error, callback)
     return Outcome(
         solution.model,

@@ -51,8 +51,8 @@ def _timing(record: Record) -> Iterable[Row]:
 
 
 def _best(phase: Phase, shift: float) -> str:
-    values = [point.elbo for point in phase.curve if math.isfinite(point.elbo)]
-    return number(max(values) + shift, 1) if values else "–"
+    values = [point.per_input for point in phase.curve if math.isfinite(point.per_input)]
+    return number(max(values) + shift, 3) if values else "–"
 
 
 def _when(seconds: float) -> str:

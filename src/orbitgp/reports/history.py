@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,8 @@ def _event(line: str) -> dict[str, Any] | None:
         needed |= {"finished": "reason", "evaluated": "step"}
         _ = event[needed[event["event"]]]
         if event["event"] == "evaluated":
-            names = ("step", "elbo", "standard_error", "learned", "ranges")
-            row = {name: event[name] for name in names if name in event}
+            names = {field.name for field in fields(Evaluation)}
+            row = {name: value for name, value in event.items() if name in names}
             event["evaluation"] = evaluations_from([row])[0]
         return event if math.isfinite(event["time"]) else None
     except MALFORMED:

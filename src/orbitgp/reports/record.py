@@ -146,16 +146,16 @@ class Record:
 
     @property
     def best(self) -> Evaluation | None:
-        """The point of the curve with the most evidence."""
-        finite = [point for point in self.curve if math.isfinite(point.elbo)]
-        return max(finite, key=lambda point: point.elbo, default=None)
+        """The point of the curve with the most evidence per input."""
+        finite = [point for point in self.curve if math.isfinite(point.per_input)]
+        return max(finite, key=lambda point: point.per_input, default=None)
 
     @property
     def shift(self) -> float:
-        """What the evidence of the log lacks: the log of a regression has standardised targets."""
+        """Nats per input to add to the log of a regression, whose targets are standardised."""
         logged = self.history.phases[-1].curve if self.history.phases else ()
-        known = {point.step: point.elbo for point in logged}
-        shifts = (p.elbo - known[p.step] for p in self.curve if p.step in known)
+        known = {point.step: point.per_input for point in logged}
+        shifts = (p.per_input - known[p.step] for p in self.curve if p.step in known)
         return next((shift for shift in shifts if math.isfinite(shift)), 0.0)
 
 
@@ -195,6 +195,7 @@ def _read_findings(folder: Path, asked: dict[str, Any]) -> Iterator[Finding]:
         except FileError:
             continue
         alike = settings.get("data_sha256") == asked.get("data_sha256")
+        alike = alike and other.likelihood == own.likelihood
         if alike and other.num_data == own.num_data and other.name != own.name:
             yield other
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from orbitgp.evidence.comparison import Comparison
+from orbitgp.evidence.comparison import Comparison, limit_in_words
 from orbitgp.reports.charts import axis_of, curve, dots, names_beside, plot, sizes_axis, straight
 from orbitgp.reports.record import Record
 from orbitgp.reports.words import kind_in_words, number, plus_minus
@@ -20,7 +20,9 @@ class Sizes:
 
     num_data: int
     best: str
-    has_bound: bool
+    likelihood: str
+    has_all: bool
+    """Whether the chart ends with all inputs."""
     drawing: Markup
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -38,28 +40,20 @@ def sizes(record: Record) -> Sizes | None:
     return Sizes(
         num_data=own.num_data,
         best=found.best.name,
-        has_bound=any(finding.kind != "exact" for finding in found.findings),
-        drawing=sizes_chart(_comparable(found), own.name),
+        likelihood=own.likelihood,
+        has_all=own.num_data in known,
+        drawing=sizes_chart(gaps, own.name),
         head=("Candidate", "Evidence (nats)", "Kind", "Difference", *(f"n = {n:,}" for n in parts)),
         rows=tuple(_row(found, name, parts, gaps[name]) for name in gaps),
     )
 
 
-def _comparable(found: Comparison) -> dict[str, dict[int, float]]:
-    """Differences to the best, without those between an exact number and a bound."""
-    return {
-        name: {
-            size: gap
-            for size, gap in row.items()
-            if size < found.num_data or found[name].kind == found.best.kind
-        }
-        for name, row in found.by_size().items()
-    }
-
-
 def _row(found: Comparison, name: str, parts: list[int], gaps: dict[int, float]) -> tuple[str, ...]:
     finding, (difference, error) = found[name], found.difference(name)
-    words = "best" if finding is found.best else f"{number(difference, 1)} {plus_minus(error)}"
+    words = "best"
+    if finding is not found.best:
+        limit = limit_in_words(finding, found.best)
+        words = f"{limit}{number(difference, 1)} {plus_minus(error)}"
     by_part = (number(gaps[n], 1) if n in gaps else "–" for n in parts)
     kind = kind_in_words(finding.kind)
     return name, number(finding.evidence, 1), kind, words, *by_part

@@ -41,23 +41,18 @@ def training(record: Record) -> Training:
 
 
 def evidence_chart(points: Sequence[Evaluation]) -> Markup:
-    """The evidence over the steps with its error; nothing if no value is finite."""
-    steps = [float(point.step) for point in points]
-    middle = list(zip(steps, [point.elbo for point in points], strict=True))
-    lower = [(p.step, p.elbo - p.standard_error) for p in points]
-    upper = [(p.step, p.elbo + p.standard_error) for p in points]
-    shown = [value for _, value in (*middle, *lower, *upper)]
-    x, y = steps_axis([p.step for p in points], 5), axis_of(shown, "evidence (nats)")
-    if y is None or not any(math.isfinite(value) for _, value in middle):
+    """Draw the evidence per input over the steps; empty if no value is finite."""
+    shown = [(float(point.step), point.per_input) for point in points]
+    finite = [value for _, value in shown if math.isfinite(value)]
+    x = steps_axis([point.step for point in points], 5)
+    y = axis_of(finite, "evidence per input (nats)")
+    if y is None:
         return Markup()
-    marks = dots(middle, x, y)
-    finite = [value for _, value in middle if math.isfinite(value)]
     label = (
-        f"Evidence over {len(points)} evaluations, from {number(finite[0])} to "
-        f"{number(finite[-1])} nats"
+        f"Evidence per input over {len(points)} evaluations, from {number(finite[0], 3)} to "
+        f"{number(finite[-1], 3)} nats"
     )
-    curves = band(lower, upper, x, y) + curve(middle, x, y)
-    return plot(x, y, label=label, curves=curves, marks=marks)
+    return plot(x, y, label=label, curves=curve(shown, x, y), marks=dots(shown, x, y))
 
 
 def ends_of(point: Evaluation, name: str) -> Ends:
