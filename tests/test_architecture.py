@@ -39,7 +39,6 @@ BORDERS = {
     "gpytorch": {"kernels.py"},
     "linear_operator": set(),
     "PIL": {"data/images.py"},
-    "mlflow": {"callbacks/loggers.py"},
     "pyarrow": {"data/parquet.py"},
     "safetensors": {"sealed.py", "values.py"},
     "sklearn": {
@@ -145,7 +144,7 @@ def test_public_names():
         *("Transformation", "certificate", "Certificate", "check_orbit", "OrbitCheck"),
         *("export_policy", "Policy", "export_predictor"),
         *("OrbitDisplay", "EvidenceDisplay", "RangeDisplay", "CalibrationDisplay"),
-        *("Callback", "JsonlLog", "ProgressBar", "TensorBoardLog", "MLflowLog"),
+        *("Callback", "JsonlLog", "ProgressBar"),
         *("elbo", "elbo_from_statistics", "statistics", "stream_statistics", "solve"),
         *("mean_pairs", "unbiased_pairs", "GradientUpdate", "NaturalUpdate"),
         *("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),

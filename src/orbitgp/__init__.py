@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orbitgp.callbacks.base import Callback, JsonlLog, ProgressBar
-    from orbitgp.callbacks.loggers import MLflowLog, TensorBoardLog
     from orbitgp.displays.calibration import CalibrationDisplay
     from orbitgp.displays.evidence import EvidenceDisplay
     from orbitgp.displays.orbit import OrbitDisplay
@@ -110,7 +109,6 @@ __all__ = [
     "JsonlLog",
     "Likelihood",
     "LocalDeformation",
-    "MLflowLog",
     "Magnitude",
     "Mirror",
     "NaturalUpdate",
@@ -139,7 +137,6 @@ __all__ = [
     "Softmax",
     "StickBreaking",
     "SufficientStatistics",
-    "TensorBoardLog",
     "TimeAffine",
     "TimeWarp",
     "Tolerance",
@@ -234,7 +231,6 @@ _HOMES = {
     "posterior.inducing": ("InducingPosterior",),
     "posterior.placement": ("greedy_points", "kmeans_points", "random_points"),
     "callbacks.base": ("Callback", "JsonlLog", "ProgressBar"),
-    "callbacks.loggers": ("MLflowLog", "TensorBoardLog"),
     "fit.settings": ("TrainingSettings",),
     "inference.updates": ("GradientUpdate", "NaturalUpdate"),
     "values": ("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
