@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch==2.13.0 torchvision==0.28.0
-	$(PIP) -e ".[$(EXTRAS),test,policies,dev]"
+	$(PIP) -e ".[$(EXTRAS),test,dev]"
 
 check: lint types test
 
