@@ -26,6 +26,7 @@ from orbitgp import (
 )
 from orbitgp.export.orbit_steps import OWN
 from orbitgp.export.policy import LIBRARIES
+from orbitgp.export.program import NAMES, TEMPLATES
 from tests.conftest import concrete
 from tests.export.libraries import TARGETS, needed
 from tests.export.orbits import ORBITS
@@ -58,6 +59,21 @@ def test_source_stands_alone(library, name):
     ours = {"read", "uniform", "log_uniform", "positions", "slopes", "cosines"}
     assert told & ours == defined & ours
     assert ast.get_docstring(tree).startswith("Augmentation that was learned from data")
+
+
+@pytest.mark.parametrize("library", TARGETS)
+@pytest.mark.parametrize("name", ORBITS)
+def test_source_is_copied_but_for_numbers_and_fixed_names(library, name):
+    files = [TEMPLATES / "steps.py", TEMPLATES / f"{library}.py"]
+    copied = {line for path in files for line in path.read_text(encoding="utf-8").splitlines()}
+    source = export_policy(ORBITS[name][0], library).source
+    _, _, after = source.partition('"""\n\n')
+    program, _, steps = after.partition("\nSTEPS = ")
+    assert set(program.splitlines()) <= copied
+    nodes = list(ast.walk(ast.parse(steps.strip())))
+    assert {node.id for node in nodes if isinstance(node, ast.Name)} <= set(NAMES.values())
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    assert all(isinstance(v, int | float) or v in ("horizontal", "vertical") for v in values)
 
 
 def test_json_has_every_number():

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from orbitgp.errors import InputError
-from orbitgp.export.kornia import kornia_source
+from orbitgp.export.program import program
 from orbitgp.export.record import json_source, to_record
 from orbitgp.export.step import Step
-from orbitgp.export.torchvision import torchvision_source
 from orbitgp.sealed import write_atomically
 
-SOURCES = {"torchvision": torchvision_source, "kornia": kornia_source}
-LIBRARIES = (*SOURCES, "json")
+LIBRARIES = ("torchvision", "kornia", "json")
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Policy:
                 "Part of it, though the training data say little about them (not identified): "
                 f"{', '.join(self.unidentified)}."
             )
-        return SOURCES[self.library](self.steps, remarks)
+        return program(self.library, self.steps, remarks)
 
     def make(self) -> Any:
         """Make the transform; a dictionary for "json".
