@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,tensorboard,mlflow,torchvision,kornia,onnx,serve
+EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,torchvision,kornia,onnx,serve
 SOURCES := src tests examples experiments benchmarks docs
 
 .PHONY: setup check format lint types test docs package lowest slow crash-test fuzz
@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch==2.13.0 torchvision==0.28.0
-	$(PIP) -e ".[$(EXTRAS),test,policies,dev]"
+	$(PIP) -e ".[$(EXTRAS),test,dev]"
 
 check: lint types test
 

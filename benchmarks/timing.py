@@ -13,8 +13,6 @@ from pathlib import Path
 import gpytorch
 import torch
 
-from orbitgp.processor import multiplies_bfloat16, processor_name
-
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -35,14 +33,19 @@ def interleaved(
 def machine() -> dict[str, object]:
     """What the figures were measured on."""
     return {
-        "processor": processor_name(),
+        "processor": _processor(),
         "threads": torch.get_num_threads(),
         "capability": torch.backends.cpu.get_cpu_capability(),
-        "multiplies_bfloat16": multiplies_bfloat16(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "gpytorch": gpytorch.__version__,
     }
+
+
+def _processor() -> str:
+    """Return the name that its maker gives it, if PyTorch knows it, or the architecture."""
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    return str(capabilities.get("cpu_name") or platform.machine())
 
 
 def report(

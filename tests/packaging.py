@@ -65,11 +65,6 @@ kernel = orbitgp.InvariantKernel(orbitgp.RBF(), orbitgp.coordinate_swap(0, 1, 2)
 x = torch.rand(10, 2, dtype=torch.float64)
 botorch.models.SingleTaskGP(x, x.sum(1, keepdim=True), covar_module=kernel).posterior(x)
 """,
-    "tensorboard": """
-import orbitgp
-orbitgp.TensorBoardLog("tb")
-""",
-    "mlflow": "import mlflow\nimport orbitgp\norbitgp.MLflowLog()",
     "torchvision": """
 import orbitgp
 assert "v2.Transform" in orbitgp.export_policy(orbitgp.Mirror(), "torchvision").source

@@ -1,6 +1,9 @@
 """What people see: the notebook's card, the bar on a terminal, logs, and warnings that matter."""
 
+import re
 import sys
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,10 +11,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import orbitgp
-from orbitgp import InvariantGPClassifier, InvariantGPRegressor, OrbitGPError
+from orbitgp import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.callbacks.base import Evaluation
 from tests.conftest import QUICK
 from tests.processes import on_a_terminal, python
+
+ROOT = Path(__file__).parents[1]
 
 pytestmark = pytest.mark.usefixtures("untyped")
 
@@ -85,52 +90,22 @@ def test_copies_of_inputs_are_named():
         InvariantGPRegressor(settings=QUICK, random_state=0).fit(X[rows], X[rows, 0])
 
 
-def test_tensorboard_gets_the_curve(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    log = orbitgp.TensorBoardLog(tmp_path)
-    model = InvariantGPClassifier("affine", settings=QUICK, random_state=0, callbacks=[log])
-    clone(model).fit(*bars(20))
-    model.fit(*bars(20))
-    log.warned("nothing is open now")
-    log.started(1)
-    log.warned("a warning")
-    log.finished("again")
-    events = EventAccumulator(str(tmp_path))
-    events.Reload()
-    values = [event.value for event in events.Scalars("evidence_per_input")]
-    assert values[-1] == pytest.approx(model.evidence_curve_[-1].per_input, rel=1e-5)
-    sizes = [event.value for event in events.Scalars("num_data")]
-    assert sizes[-1] == model.evidence_curve_[-1].num_data
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_mlflow_gets_the_curve(tmp_path):
-    import mlflow
-
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
-    mlflow.create_experiment("test", artifact_location=str(tmp_path))
-    mlflow.set_experiment("test")
-    with mlflow.start_run() as run:
-        log = orbitgp.MLflowLog()
-        model = InvariantGPClassifier("affine", settings=QUICK, random_state=0, callbacks=[log])
-        clone(model)
-        model.fit(*bars(20))
-        log.warned("a warning")
-    found = mlflow.get_run(run.info.run_id).data
-    assert found.metrics["evidence_per_input"] == pytest.approx(model.evidence_curve_[-1].per_input)
-    assert "rotation" in found.tags["learned"]
-    assert found.tags["warning"] == "a warning"
-
-
-@pytest.mark.parametrize("name", ["tensorboard", "mlflow"])
-def test_a_missing_extra_is_named(name, monkeypatch, tmp_path):
-    monkeypatch.setitem(
-        sys.modules, {"tensorboard": "torch.utils.tensorboard"}.get(name, name), None
-    )
-    make = {"tensorboard": lambda: orbitgp.TensorBoardLog(tmp_path), "mlflow": orbitgp.MLflowLog}
-    with pytest.raises(OrbitGPError, match=rf"orbitgp\[{name}\]"):
-        make[name]()
+def test_the_callback_of_the_documentation_logs_the_curve(monkeypatch):
+    """With stand-ins for both logs, which need not be installed."""
+    writer, mlflow = mock.Mock(), mock.Mock()
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", writer)
+    page = (ROOT / "docs/runs.md").read_text()
+    (source,) = re.findall(r"```python\n(import mlflow.*?)```", page, re.DOTALL)
+    names = {"orbitgp": orbitgp, "InvariantGPClassifier": InvariantGPClassifier}
+    exec(source, names)
+    model = names["model"].set_params(settings=QUICK, random_state=0)
+    clone(clone(model).fit(*bars(20)))
+    last = model.fit(*bars(20)).evidence_curve_[-1]
+    logged = writer.SummaryWriter.return_value
+    assert logged.add_scalar.call_args == mock.call("evidence", last.evidence, last.step)
+    assert mlflow.log_metric.call_args == mock.call("evidence", last.evidence, step=last.step)
+    logged.close.assert_called()
 
 
 def test_callbacks_hear_everything_by_default_in_silence():

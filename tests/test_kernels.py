@@ -1,7 +1,6 @@
 """Our kernels against GPyTorch's, slow loops, and their uses in ExactGP and BoTorch."""
 
 import math
-from unittest import mock
 
 import gpytorch
 import pytest
@@ -9,7 +8,7 @@ import torch
 
 from orbitgp import RBF, InvariantKernel, Rotation, coordinate_swap
 from orbitgp.errors import InputError, OrbitGPError
-from orbitgp.kernels import _Dense, coarse_sums, covariance, covariance_among, variance
+from orbitgp.kernels import _Dense, covariance, covariance_among, variance
 from orbitgp.orbits import PermutationGroup, QuarterTurns, SignFlips
 from tests.conftest import assert_close
 
@@ -94,11 +93,10 @@ def test_points_among_themselves_have_the_covariances_of_any_two(ard, batch, dty
         assert_close(ours, other, tolerance=1e-10 if dtype == torch.float64 else 1e-5)
 
 
-@pytest.mark.parametrize("coarse", [False, True])
-def test_float32_points_have_float64_covariances(coarse, generator):
+def test_float32_points_have_float64_covariances(generator):
     """Rounding in float32 would leave eigenvalues of -1e-6; those of float64 are far above."""
     points = torch.randn(200, 3, generator=generator).float()
-    kernel = RBF(1.0, 3.0, coarse=coarse)
+    kernel = RBF(1.0, 3.0)
     among = covariance_among(kernel, points, torch.float64)
     assert torch.linalg.eigvalsh(among).min() > -1e-12
     narrow = covariance_among(kernel, points, torch.float32).double()
@@ -271,42 +269,3 @@ def test_inside_botorch(generator):
     posterior = model.posterior(torch.stack([candidate, candidate.flip(-1)]))
     assert_close(posterior.mean[0], posterior.mean[1], tolerance=1e-6)
     assert math.isfinite(posterior.variance.sum().item())
-
-
-@pytest.mark.parametrize("num_averaged", [1, 3])
-@pytest.mark.parametrize(("group_size", "columns"), [(1, 4), (2, 4), (4, 4), (2, 25), (4, 1000)])
-def test_coarse_sums_are_exact_at_rounded_points(generator, num_averaged, group_size, columns):
-    kernel = RBF(0.7, 2.0, coarse=True)
-    x = torch.rand(37, 4, 50, generator=generator, dtype=torch.float32)
-    z = torch.rand(11, num_averaged, 50, generator=generator, dtype=torch.float32)
-    with torch.no_grad(), mock.patch("orbitgp.gaussians.TILE", (20, columns)):
-        sums = coarse_sums(kernel, x, z, group_size)
-    left, right = (points.bfloat16().double() for points in (x, z))
-    pairs = covariance(RBF(0.7, 2.0).double(), left.flatten(0, 1), right.flatten(0, 1))
-    means = pairs.unflatten(1, (11, num_averaged)).mean(2).unflatten(0, (37, -1, group_size))
-    assert_close(sums.double(), means.sum(2), tolerance=1e-5)
-    assert sums.shape == (37, 4 // group_size, 11)
-
-
-def test_coarse_kernels_are_the_same_with_and_without_gradients(generator):
-    kernel = RBF(0.7, 2.0, coarse=True)
-    x, z = (torch.rand(n, 50, generator=generator, dtype=torch.float32) for n in (8, 5))
-    with torch.no_grad():
-        sums = coarse_sums(kernel, x.unsqueeze(1), z.unsqueeze(1), 1)[:, 0]
-    assert_close(covariance(kernel, x, z).detach(), sums, tolerance=1e-5)
-    assert (covariance(RBF(0.7, 2.0), x, z) - sums).abs().max() > 1e-5  # rounding is no identity
-    x.requires_grad_()
-    (slope,) = torch.autograd.grad(covariance(kernel, x, z).sum(), x)
-    assert slope.abs().min() > 0
-
-
-def test_coarse_products_leave_the_setting_of_torch_alone(generator):
-    x = torch.rand(3, 1, 2, generator=generator, dtype=torch.float32)
-    before = torch.get_float32_matmul_precision()
-    with torch.no_grad():
-        coarse_sums(RBF(coarse=True), x, x, 1)
-    assert torch.get_float32_matmul_precision() == before
-    spoilt = mock.patch("torch.addmm", side_effect=RuntimeError)
-    with torch.no_grad(), spoilt, pytest.raises(RuntimeError):
-        coarse_sums(RBF(coarse=True), x, x, 1)
-    assert torch.get_float32_matmul_precision() == before

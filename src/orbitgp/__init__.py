@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orbitgp.callbacks.base import Callback, JsonlLog, ProgressBar
-    from orbitgp.callbacks.loggers import MLflowLog, TensorBoardLog
     from orbitgp.displays.calibration import CalibrationDisplay
     from orbitgp.displays.evidence import EvidenceDisplay
     from orbitgp.displays.orbit import OrbitDisplay
@@ -111,7 +110,6 @@ __all__ = [
     "JsonlLog",
     "Likelihood",
     "LocalDeformation",
-    "MLflowLog",
     "Magnitude",
     "Mirror",
     "NaturalUpdate",
@@ -141,7 +139,6 @@ __all__ = [
     "StickBreaking",
     "StochasticSettings",
     "SufficientStatistics",
-    "TensorBoardLog",
     "TimeAffine",
     "TimeWarp",
     "Tolerance",
@@ -236,7 +233,6 @@ _HOMES = {
     "posterior.inducing": ("InducingPosterior",),
     "posterior.placement": ("greedy_points", "kmeans_points", "random_points"),
     "callbacks.base": ("Callback", "JsonlLog", "ProgressBar"),
-    "callbacks.loggers": ("MLflowLog", "TensorBoardLog"),
     "fit.settings": ("TrainingSettings",),
     "inference.updates": ("GradientUpdate", "NaturalUpdate"),
     "stochastic.settings": ("StochasticSettings",),

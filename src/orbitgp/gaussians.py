@@ -1,9 +1,7 @@
 """Gaussians of the distance of all pairs of points, with gradients of their own or tile by tile."""
 
 import itertools
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,13 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.errors import refuse_second_derivatives
-from orbitgp.processor import multiplies_bfloat16
-
-TILE = (512, 1024)
-"""Rows and columns of covariances that `sums_of_rounded` computes at a time."""
 
 ROWS, COLUMNS = 1024, 256
-"""The same of `average_gaussians_with`: points of the left side, averages of the right side."""
+"""Points of the left side and averages of the right side that are computed at a time."""
 
 
 class _ScaledGaussian(torch.autograd.Function):
@@ -33,7 +27,7 @@ class _ScaledGaussian(torch.autograd.Function):
         centre = z.mean(-2, keepdim=True)
         left, right = (x - centre).mul_(w), (z - centre).mul_(w)
         values = torch.matmul(left, right.mT)
-        _gaussian_(values, _half_norms(left, 1.0), _half_norms(right, 1.0), log_v)
+        _gaussian_(values, _half_norms(left), _half_norms(right), log_v)
         ctx.save_for_backward(left, right, w, log_v, values)
         return values
 
@@ -61,7 +55,7 @@ class _GaussianAmong(torch.autograd.Function):
         wide = x.to(w.dtype)
         left = (wide - wide.mean(-2, keepdim=True)).mul_(w)
         values = torch.matmul(left, left.mT)
-        norms = _half_norms(left, 1.0)
+        norms = _half_norms(left)
         _gaussian_(values, norms, norms, log_v)
         ctx.save_for_backward(left.to(x.dtype), w, log_v, values)
         return values
@@ -104,89 +98,14 @@ def _inner(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
     return (a * b).sum_to_size(like.shape)
 
 
-class _Rounded(torch.autograd.Function):
-    """The nearest bfloat16, of the same dtype; its gradient passes through unchanged."""
-
-    @staticmethod
-    def forward(_: Any, x: Tensor) -> Tensor:
-        return x.bfloat16().to(x.dtype)
-
-    @staticmethod
-    def backward(_: Any, grad: Tensor) -> Tensor:  # pyright: ignore
-        return grad
-
-
-def rounded(x: Tensor) -> Tensor:
-    """Points with 8 significant bits to each coordinate."""
-    return _Rounded.apply(x)  # pyright: ignore[reportReturnType]
-
-
-@contextmanager
-def _coarse_products(device: torch.device) -> Iterator[None]:
-    """Products of float32 matrices in bfloat16 with float32 sums: exact on rounded points."""
-    if device.type == "cpu" and not multiplies_bfloat16():
-        yield
-        return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-def sums_of_rounded(
-    x: Float[Tensor, "N S D"],
-    z: Float[Tensor, "M J D"],
-    group_size: int,
-    *,
-    scale: float,
-    log_v: float,
-) -> Float[Tensor, "N B M"]:
-    """Σ_{s in group} mean_j exp(log v − ½ c |x_ns − z_mj|²) for rounded points, without gradients.
-
-    x·z of rounded points is exact but for the rounding of its float32 sum. On processors with
-    units for such products they are two to three times faster; what follows them is done tile by
-    tile, in buffers that stay near the processor.
-    """
-    (num_inputs, num_samples, _), (num_points, num_averaged, _) = x.shape, z.shape
-    shift = log_v - math.log(num_averaged)
-    x, z = rounded(x), rounded(z).transpose(0, 1).contiguous()
-    x_norms, z_norms = _half_norms(x, scale), _half_norms(z, scale).sub_(shift)
-    block, width = max(1, TILE[0] // num_samples), min(TILE[1], num_points)
-    together = max(1, TILE[1] // num_points)  # points of all few variables at a time
-    buffer = x.new_empty(block * num_samples, together * width)
-    sums = x.new_empty(num_inputs, num_samples // group_size, num_points)
-    for columns in slices(num_points, width):
-        rights = [
-            (z[places, columns].flatten(0, 1), z_norms[places, columns].flatten().neg())
-            for places in slices(num_averaged, together)
-        ]
-        for rows in slices(num_inputs, block):
-            left, left_norms = x[rows].flatten(0, 1), x_norms[rows].flatten().unsqueeze(1)
-            total = x.new_zeros(len(left), columns.stop - columns.start)
-            for right, right_norms in rights:
-                values = buffer[: len(left), : len(right)]
-                with _coarse_products(left.device):
-                    torch.addmm(right_norms, left, right.mT, alpha=scale, out=values)
-                values.sub_(left_norms).clamp_(max=shift).exp_()
-                if len(right) == total.shape[1]:
-                    total.add_(values)
-                else:
-                    total.add_(values.unflatten(1, (-1, total.shape[1])).sum(1))
-            grouped = total.unflatten(0, (-1, num_samples // group_size, group_size))
-            sums[rows, :, columns] = grouped.sum(2)
-    return sums
-
-
 def slices(length: int, size: int) -> list[slice]:
     """All of a length, a size at a time."""
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
-def _half_norms(points: Float[Tensor, "*N D"], scale: float) -> Float[Tensor, "*N"]:
-    """½ c |x|²."""
-    return torch.linalg.vector_norm(points, dim=-1).square_().mul_(0.5 * scale)
+def _half_norms(points: Float[Tensor, "*N D"]) -> Float[Tensor, "*N"]:
+    """Return ½ |x|²."""
+    return torch.linalg.vector_norm(points, dim=-1).square_().mul_(0.5)
 
 
 def average_gaussians_with(
@@ -229,7 +148,7 @@ def _scaled(
 ) -> tuple[Float[Tensor, "S N D"], Float[Tensor, "S N 1"]]:
     """w ∘ (x − centre) and half of its squared length."""
     scaled = ((points - centre) * w).transpose(0, 1)
-    return scaled, _half_norms(scaled, 1.0).unsqueeze(2)
+    return scaled, _half_norms(scaled).unsqueeze(2)
 
 
 def _left(scaled: Tensor, norms: Tensor) -> Float[Tensor, "S N D2"]:

@@ -28,10 +28,8 @@ from orbitgp.gaussians import (
     average_gaussians_among,
     average_gaussians_with,
     gaussian_among,
-    rounded,
     scaled_gaussian,
     slices,
-    sums_of_rounded,
 )
 from orbitgp.values import OrbitSample
 
@@ -197,8 +195,7 @@ def average_variances(kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[T
 
 def _is_plain(kernel: Kernel) -> TypeGuard["RBF"]:
     """Whether all covariances are v exp(−½ |x − z|²/ℓ²) of the points as they are."""
-    plain = type(kernel) is RBF and not kernel.coarse and kernel.active_dims is None
-    return plain and not kernel.batch_shape
+    return type(kernel) is RBF and kernel.active_dims is None and not kernel.batch_shape
 
 
 class _Dense(nn.Module):
@@ -218,22 +215,6 @@ def variance(kernel: Kernel, points: Float[Tensor, "N D"]) -> Float[Tensor, "N"]
     return torch.as_tensor(kernel(points, points, diag=True))
 
 
-def has_coarse_sums(kernel: Kernel, x: Tensor) -> TypeGuard["RBF"]:
-    """Whether `coarse_sums` are what the kernel gives here."""
-    if type(kernel) is not RBF or not kernel.coarse or kernel.active_dims is not None:
-        return False
-    plain = kernel.lengthscale.numel() == 1 and x.dtype == torch.float32
-    return plain and not torch.is_grad_enabled()
-
-
-def coarse_sums(
-    kernel: "RBF", x: Float[Tensor, "N S D"], z: Float[Tensor, "M J D"], group_size: int
-) -> Float[Tensor, "N B M"]:
-    """Σ_{s in group} mean_j k(x_ns, z_mj) for rounded points, without gradients."""
-    scale, log_v = 1 / kernel.lengthscale.square().item(), kernel.variance.log().item()
-    return sums_of_rounded(x, z, group_size, scale=scale, log_v=log_v)
-
-
 class RBF(Kernel):
     """The squared-exponential kernel, k(x, x') = v exp(−½ |x − x'|² / ℓ²), for GPyTorch.
 
@@ -245,9 +226,6 @@ class RBF(Kernel):
         v.
     lengthscale : float, default=1.0
         ℓ: one number or, with `ard_num_dims`, one for each feature.
-    coarse : bool, default=False
-        Evaluate at points rounded to 8 significant bits, which is faster on processors with
-        bfloat16 units.
     **kwargs : object
         Passed to `gpytorch.kernels.Kernel`, such as `ard_num_dims`.
 
@@ -265,16 +243,8 @@ class RBF(Kernel):
     raw_variance: nn.Parameter
     raw_variance_constraint: Positive
 
-    def __init__(
-        self,
-        variance: float = 1.0,
-        lengthscale: float = 1.0,
-        *,
-        coarse: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, variance: float = 1.0, lengthscale: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.coarse = coarse
         if not (0 < variance < math.inf and 0 < lengthscale < math.inf):
             raise InputError(
                 "the variance and lengthscale of a kernel must be positive and finite; "
@@ -300,8 +270,6 @@ class RBF(Kernel):
     ) -> Tensor:
         """Covariances [..., N, M], or [..., N] of matching rows if `diag`."""
         del params
-        if self.coarse:
-            x1, x2 = rounded(x1), rounded(x2)
         if diag:
             squared = ((x1 - x2) / self.lengthscale).square().sum(-1)
             return self.variance[..., 0] * torch.exp(-0.5 * squared)
@@ -315,8 +283,7 @@ class RBF(Kernel):
         """Covariances of points among themselves: half the products of `forward(x, x)`."""
         inverse, log_v = self._constants(dtype)
         batch = np.broadcast_shapes(x.shape[:-2], inverse.shape[:-2])
-        points = (rounded(x) if self.coarse else x).expand(*batch, -1, -1)
-        return gaussian_among(points, inverse, log_v)
+        return gaussian_among(x.expand(*batch, -1, -1), inverse, log_v)
 
     def constants(self, points: Tensor) -> tuple[Tensor, float]:
         """1/ℓ, one or one for each feature, in the dtype of the points; and v."""

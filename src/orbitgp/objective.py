@@ -8,7 +8,6 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitgp.errors import InputError
-from orbitgp.kernels import has_coarse_sums
 from orbitgp.model import InvariantGP, Pairs, unbiased_pairs
 from orbitgp.posterior.algebra import whiten_rows
 from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
@@ -21,9 +20,6 @@ from orbitgp.values import (
     QuadraticBound,
     SufficientStatistics,
 )
-
-SUMS = 2
-"""Rows of covariances with u that an input leaves behind where groups are summed at once."""
 
 
 def elbo(
@@ -299,8 +295,6 @@ def stream_samples(
 ) -> Iterator[tuple[OrbitSample, Tensor, Tensor]]:
     """The orbit samples of the pieces of `stream_covariances`, with their inputs and targets."""
     num_rows = model.orbit.size if num_samples is None else num_samples
-    if has_coarse_sums(model.kernel, model.posterior.points):
-        num_rows = SUMS  # the covariances of single samples are never held
     for batch_x, batch_y, generator in batches:
         check_batch(batch_x, batch_y)
         needed = 4 * num_rows * len(model.posterior.points) * len(batch_x)

@@ -180,8 +180,8 @@ def test_export(fitted, tmp_path, capsys):
     assert record["steps"][0]["kind"] == "affine"
     code, record = in_process(capsys, "export", run, "--policy", "kornia", "--out", out)
     assert (code, record["out"], record["source"]) == (0, str(out), None)
-    assert main(["export", str(run), "--policy", "albumentations"]) == 0
-    assert capsys.readouterr().out == export_policy(orbit, "albumentations").source
+    assert main(["export", str(run), "--policy", "kornia"]) == 0
+    assert capsys.readouterr().out == export_policy(orbit, "kornia").source
 
 
 def test_export_of_what_labels_tolerate(fitted, images, capsys):

@@ -37,28 +37,12 @@ def transformed(names, library, images):
     if library == "torchvision":
         params = transform.make_params([images])
         return transform.transform(images, params), params["draws"]
-    if library == "kornia":
-        return transform(images), transform._params
-    transform.set_random_seed(0)
-    outputs, draws = [], []
-    for image in images.permute(0, 2, 3, 1).numpy():
-        outputs.append(transform(image=image)["image"])
-        draws.append(transform.params["draws"])
-    return torch.from_numpy(np.stack(outputs)).permute(0, 3, 1, 2), together(draws)
+    return transform(images), transform._params
 
 
-def many_draws(names, library, count, shape=(1, 4, 4)):
+def many_draws(names, count, shape=(1, 4, 4)):
     """Draws alone, for images [C, H, W]."""
-    if library != "albumentations":
-        return names["draw_all"]((count, *shape))
-    random = np.random.default_rng(0)
-    return together([names["draw_all"]((*shape[1:], shape[0]), random) for _ in range(count)])
-
-
-def together(draws):
-    """Draws of one image each as tensors of all of them; noise with channels first."""
-    found = {name: torch.from_numpy(np.stack([draw[name] for draw in draws])) for name in draws[0]}
-    return {n: v.movedim(-1, 1) if v.ndim == 4 and v.shape[1] != 5 else v for n, v in found.items()}
+    return names["draw_all"]((count, *shape))
 
 
 def noise_of(orbit, draws):

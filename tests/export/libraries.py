@@ -1,13 +1,12 @@
 """The libraries that policies are made for, imported as a test needs it, or else it is skipped."""
 
 import importlib.util
-import os
 from pathlib import Path
 
 import pytest
 import torch
 
-TARGETS = ("torchvision", "kornia", "albumentations")
+TARGETS = ("torchvision", "kornia")
 
 OPERATORS = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -17,7 +16,6 @@ OPERATORS = {
 
 def needed(library):
     """The library; its absence is a skip that pytest shows."""
-    os.environ["NO_ALBUMENTATIONS_UPDATE"] = "1"  # or it asks the network for its newest version
     if library == "torchvision" and importlib.util.find_spec("torchvision"):
         declare_operators()
     return pytest.importorskip(library)

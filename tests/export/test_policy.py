@@ -16,7 +16,6 @@ from orbitgp import (
     GaussianNoise,
     Identity,
     InputError,
-    Intensity,
     Mirror,
     PermutationGroup,
     Policy,
@@ -27,6 +26,7 @@ from orbitgp import (
 )
 from orbitgp.export.orbit_steps import OWN
 from orbitgp.export.policy import LIBRARIES
+from orbitgp.export.program import NAMES, TEMPLATES
 from tests.conftest import concrete
 from tests.export.libraries import TARGETS, needed
 from tests.export.orbits import ORBITS
@@ -35,7 +35,6 @@ STANDARD = {"math", "dataclasses"}
 FOREIGN = {
     "torchvision": {"torch", "torchvision"},
     "kornia": {"torch", "kornia"},
-    "albumentations": {"albumentations", "cv2", "numpy"},
 }
 
 
@@ -57,11 +56,24 @@ def test_source_stands_alone(library, name):
     tree = ast.parse(source)
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     told = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    ours = {"read", "uniform", "log_uniform", "positions", "slopes", "cosines", "pixels"}
-    if library == "albumentations":
-        ours.remove("uniform")
+    ours = {"read", "uniform", "log_uniform", "positions", "slopes", "cosines"}
     assert told & ours == defined & ours
     assert ast.get_docstring(tree).startswith("Augmentation that was learned from data")
+
+
+@pytest.mark.parametrize("library", TARGETS)
+@pytest.mark.parametrize("name", ORBITS)
+def test_source_is_copied_but_for_numbers_and_fixed_names(library, name):
+    files = [TEMPLATES / "steps.py", TEMPLATES / f"{library}.py"]
+    copied = {line for path in files for line in path.read_text(encoding="utf-8").splitlines()}
+    source = export_policy(ORBITS[name][0], library).source
+    _, _, after = source.partition('"""\n\n')
+    program, _, steps = after.partition("\nSTEPS = ")
+    assert set(program.splitlines()) <= copied
+    nodes = list(ast.walk(ast.parse(steps.strip())))
+    assert {node.id for node in nodes if isinstance(node, ast.Name)} <= set(NAMES.values())
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    assert all(isinstance(v, int | float) or v in ("horizontal", "vertical") for v in values)
 
 
 def test_json_has_every_number():
@@ -149,7 +161,7 @@ def test_nothing_may_be_left():
 
 @pytest.mark.usefixtures("untyped")
 def test_wrong_arguments():
-    with pytest.raises(InputError, match="torchvision, kornia, albumentations, json; got 'tf'"):
+    with pytest.raises(InputError, match="torchvision, kornia, json; got 'tf'"):
         export_policy(Identity(), "tf")
     with pytest.raises(InputError, match="got str: pass orbit_ of a fitted estimator"):
         export_policy("affine", "json")
@@ -221,34 +233,13 @@ def test_in_a_pipeline_of_kornia():
         both(images, images[:, :1])
 
 
-def test_in_a_pipeline_of_albumentations():
-    library = needed("albumentations")
-    transform = export_policy(compose(Affine(-0.2, 0.2), Intensity(-0.5, 0.5)), "albumentations")
-    pipeline = library.Compose([transform.make()], seed=1)
-    pixels = np.random.default_rng(0).integers(0, 256, (12, 16, 3), dtype=np.uint8)
-    whole = pipeline(image=pixels)["image"]
-    assert (whole.shape, whole.dtype) == (pixels.shape, np.uint8)
-    pipeline = library.Compose([transform.make()], seed=1)
-    part = pipeline(image=pixels.astype(np.float32) / 255)["image"]
-    assert np.abs(whole / 255 - part.clip(0, 1)).max() <= 0.5001 / 255
-    assert part.max() > 1  # nothing is clipped that the orbit does not clip
-    assert pipeline(image=pixels[..., 0])["image"].shape == (12, 16)
-    with pytest.raises(TypeError, match="got mask, too"):
-        pipeline(image=pixels, mask=pixels[..., 0])
-    with pytest.raises(TypeError, match="uint8 or float32"):
-        pipeline(image=pixels.astype(np.int32))
-
-
 @pytest.mark.parametrize("library", TARGETS)
 def test_images_of_another_shape_are_refused(library):
     needed(library)
     for name, reason in (("quarter turns", "square"), ("cyclic shifts", "32 pixels")):
         transform = export_policy(ORBITS[name][0], library).make()
-        image = np.zeros((8, 12, 3), np.float32)
-        tensor = torch.zeros(1, 3, 8, 12)
-        given = {"image": image} if library == "albumentations" else {}
         with pytest.raises(ValueError, match=reason):
-            transform(*([] if given else [tensor]), **given)
+            transform(torch.zeros(1, 3, 8, 12))
 
 
 def test_a_policy_is_a_value():

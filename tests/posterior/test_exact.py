@@ -28,7 +28,6 @@ from orbitgp.scales import Scales
 KERNELS = {
     "RBF": lambda: RBF(0.7, 1.3).double(),
     "ARD": lambda: RBF(0.7, 1.3, ard_num_dims=3).double(),
-    "coarse": lambda: RBF(0.7, 1.3, coarse=True).double(),
     "Matérn": lambda: ScaleKernel(MaternKernel(2.5)).double(),
     "GPyTorch": lambda: RBFKernel().double(),
 }

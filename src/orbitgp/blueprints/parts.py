@@ -90,7 +90,7 @@ def kernel_config(kernel: Kernel) -> Config:
     if isinstance(kernel, MaternKernel):
         return {"kind": "MaternKernel", "nu": kernel.nu}
     if isinstance(kernel, RBF):
-        return {"kind": "RBF", "coarse": kernel.coarse}
+        return {"kind": "RBF"}
     return {"kind": "RBFKernel"}
 
 
@@ -105,8 +105,7 @@ def kernel_from(config: Config, tensors: Tensors) -> Kernel:
     axes = size if size > 1 else None
     match config["kind"]:
         case "RBF":
-            coarse = config["coarse"] is True
-            return RBF(ard_num_dims=axes, coarse=coarse).to(lengthscale.dtype)
+            return RBF(ard_num_dims=axes).to(lengthscale.dtype)
         case "RBFKernel":
             return RBFKernel(ard_num_dims=axes).to(lengthscale.dtype)
         case "MaternKernel" if config["nu"] in (0.5, 1.5, 2.5):

@@ -82,7 +82,7 @@ class Callback:
 
     See Also
     --------
-    ProgressBar, JsonlLog, TensorBoardLog, MLflowLog : The callbacks there are.
+    ProgressBar, JsonlLog : The callbacks of the library.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from orbitgp.cli.runs import load_run
 from orbitgp.cli.schemas import ExportRecord, PredictorRecord
 from orbitgp.errors import InputError
 
-LIBRARIES = ("torchvision", "kornia", "albumentations", "json")
+LIBRARIES = ("torchvision", "kornia", "json")
 
 ARGUMENTS = (
     RUN,

@@ -134,7 +134,7 @@ class ExportRecord(TypedDict):
 
     schema: Literal["orbitgp.export/1"]
     run: str
-    policy: Literal["torchvision", "kornia", "albumentations", "json"]
+    policy: Literal["torchvision", "kornia", "json"]
     steps: list[ChangePart]
     left_out: list[str]
     out: str | None

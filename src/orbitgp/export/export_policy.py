@@ -26,7 +26,7 @@ def export_policy(orbit: Orbit, library: str, *, leave_out: bool = False) -> Pol
     ----------
     orbit : Orbit
         As a rule the one that was learned, `estimator.orbit_`.
-    library : {"torchvision", "kornia", "albumentations", "json"}
+    library : {"torchvision", "kornia", "json"}
         Whose transform it shall be; "json" is a dictionary of all numbers with their units.
     leave_out : bool, default=False
         Leave out what the library cannot express, instead of refusing the whole.

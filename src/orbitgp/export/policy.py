@@ -6,25 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from orbitgp.errors import InputError
-from orbitgp.export.albumentations import albumentations_source
-from orbitgp.export.kornia import kornia_source
+from orbitgp.export.program import program
 from orbitgp.export.record import json_source, to_record
 from orbitgp.export.step import Step
-from orbitgp.export.torchvision import torchvision_source
 from orbitgp.sealed import write_atomically
 
-SOURCES = {
-    "torchvision": torchvision_source,
-    "kornia": kornia_source,
-    "albumentations": albumentations_source,
-}
-LIBRARIES = (*SOURCES, "json")
-
-INSTALL = {
-    "torchvision": 'pip install "orbitgp[torchvision]"',
-    "kornia": 'pip install "orbitgp[kornia]"',
-    "albumentations": "pip install albumentations==2.0.8",
-}
+LIBRARIES = ("torchvision", "kornia", "json")
 
 
 @dataclass(frozen=True)
@@ -35,7 +22,7 @@ class Policy:
 
     Parameters
     ----------
-    library : {"torchvision", "kornia", "albumentations", "json"}
+    library : {"torchvision", "kornia", "json"}
         For whose training loop it is.
     steps : tuple of Step
         The transformations in their order, with kinds, distributions, numbers and units.
@@ -76,7 +63,7 @@ class Policy:
                 "Part of it, though the training data say little about them (not identified): "
                 f"{', '.join(self.unidentified)}."
             )
-        return SOURCES[self.library](self.steps, remarks)
+        return program(self.library, self.steps, remarks)
 
     def make(self) -> Any:
         """Make the transform; a dictionary for "json".
@@ -129,6 +116,6 @@ def _check_installed(library: str) -> None:
         importlib.import_module(library)
     except (ImportError, RuntimeError, OSError) as error:
         raise InputError(
-            f"{library} cannot be imported ({error}): {INSTALL[library]}; the source of the "
-            "policy is in .source all the same"
+            f'{library} cannot be imported ({error}): pip install "orbitgp[{library}]"; the source '
+            "of the policy is in .source all the same"
         ) from None

@@ -1,6 +1,10 @@
-"""A program put together from our own text, with nothing filled in but numbers and fixed names."""
+"""A program copied from our own templates, with nothing filled in but numbers and fixed names."""
 
-from collections.abc import Mapping, Sequence
+import ast
+import sys
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
 
 from orbitgp.export.step import Step
 
@@ -15,34 +19,59 @@ NAMES = {
 }
 """The class of each kind of step."""
 
-OURS = {"math.": "import math", "@dataclass": "from dataclasses import dataclass"}
-"""Lines that import from Python itself, by a part of the text that needs them."""
-
-APART = "\n\n\n"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
-def program(
-    steps: Sequence[Step],
-    *,
-    header: str,
-    imports: Mapping[str, str],
-    helpers: Mapping[str, str],
-    classes: Mapping[str, str],
-    rest: str,
-) -> str:
-    """Source text with the helpers, classes and imports that these steps use, and no others.
+@dataclass(frozen=True)
+class Template:
+    """The docstring of a Python file, its imports and its definitions, by the names they bind."""
 
-    `imports` are lines by a part of the text that needs them, `helpers` functions by their names.
+    docstring: str
+    imports: dict[str, str]
+    definitions: dict[str, str]
+
+
+def program(library: str, steps: Sequence[Step], remarks: Sequence[str]) -> str:
+    """Return source with `LearnedAugmentation` and the definitions that it and the steps use.
+
+    All text is copied from `templates`, except for numbers and fixed names in `STEPS`.
     """
-    parts = [classes[kind].strip() for kind in dict.fromkeys(step.kind for step in steps)]
-    for name, text in helpers.items():
-        if any(f" {name}(" in part for part in parts):
-            parts.insert(0, text.strip())
-    body = APART.join([*parts, _calls(steps), rest.strip()])
-    groups = [[line for part, line in group.items() if part in body] for group in (OURS, imports)]
-    steps_source = "\n\n".join("\n".join(group) for group in groups if group)
-    after = APART if parts else "\n\n"
-    return f"{header}\n{steps_source}{after}{body}\n"
+    own, shared = read_template(f"{library}.py"), read_template("steps.py")
+    definitions, imports = shared.definitions | own.definitions, shared.imports | own.imports
+    used = _used({"LearnedAugmentation", *(NAMES[step.kind] for step in steps)}, definitions)
+    lines = [line for name, line in imports.items() if name in used]
+    parts = [text for name, text in definitions.items() if name in used]
+    about = header(library, steps, remarks, " ".join(own.docstring.split()))
+    return f"{about}\n" + "\n\n\n".join([_grouped(lines), *parts, _calls(steps)]) + "\n"
+
+
+def read_template(name: str) -> Template:
+    """Read a file of `templates` without executing it; imports of orbitgp are not kept."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    tree, lines = ast.parse(text), text.splitlines()
+    imports, definitions = {}, {}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports |= {alias.name: ast.unparse(node) for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+            definitions[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
+    foreign = {name: line for name, line in imports.items() if "orbitgp" not in line}
+    return Template(ast.get_docstring(tree) or "", foreign, definitions)
+
+
+def _grouped(lines: Sequence[str]) -> str:
+    """Return these imports, those of the standard library first."""
+    standard = [line for line in lines if line.split()[1] in sys.stdlib_module_names]
+    foreign = [line for line in lines if line not in standard]
+    return "\n\n".join("\n".join(group) for group in (standard, foreign) if group)
+
+
+def _used(names: Set[str], definitions: Mapping[str, str]) -> Set[str]:
+    """Return these names and all names that their definitions use, directly or not."""
+    trees = [ast.parse(definitions[name]) for name in names if name in definitions]
+    found = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return names if found <= names else _used(names | found, definitions)
 
 
 def header(library: str, steps: Sequence[Step], remarks: Sequence[str], notes: str) -> str:

@@ -5,14 +5,11 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from orbitgp.errors import InputError
-from orbitgp.gaussians import slices
 from orbitgp.kernels import (
     Kernel,
     average_covariances_among,
-    coarse_sums,
     covariance,
     covariance_among,
-    has_coarse_sums,
 )
 from orbitgp.posterior.algebra import add_jitter, cholesky, excess_of_scale
 from orbitgp.ustatistics import group_sums, pair_mean, pair_mean_of_inner, pair_mean_of_products
@@ -20,9 +17,6 @@ from orbitgp.values import Moments, OrbitCovariances, OrbitSample, PairWeights, 
 
 BLOCK = 2**23
 """Base covariances held at once while averages are computed."""
-
-HALVED = 128
-"""Rows of a symmetric matrix that are computed at a time, as far as the diagonal."""
 
 
 class InducingPosterior(nn.Module):
@@ -119,7 +113,7 @@ class InducingPosterior(nn.Module):
         if self.points.ndim == 2:
             among = covariance_among(kernel, self.points, torch.float64)
             return add_jitter(among, self.jitter)
-        if not torch.is_grad_enabled() and not has_coarse_sums(kernel, self.points):
+        if not torch.is_grad_enabled():
             return add_jitter(average_covariances_among(kernel, self.points), self.jitter)
         return add_jitter(average_covariance(kernel, self.points), self.jitter)
 
@@ -131,13 +125,6 @@ class InducingPosterior(nn.Module):
 def average_covariance(kernel: Kernel, points: Float[Tensor, "N S D"]) -> Float[Tensor, "N N"]:
     """mean_st k_g(x_ns, x_mt), in float64: the covariance of averages of g over S points each."""
     num_inputs, num_samples, _ = points.shape
-    if has_coarse_sums(kernel, points):
-        half = points.new_zeros(num_inputs, num_inputs, dtype=torch.float64)
-        for rows in slices(num_inputs, HALVED):
-            sums = coarse_sums(kernel, points[rows], points[: rows.stop], num_samples)[:, 0]
-            half[rows, : rows.stop] = sums / num_samples
-        half.tril_()
-        return half.add_(half.tril(-1).mT)
     blocks = points.split(max(1, BLOCK // (num_inputs * num_samples)))
     rows = [covariance_with_u(kernel, block.flatten(0, 1), points) for block in blocks]
     return torch.cat(rows).double().unflatten(0, (num_inputs, num_samples)).mean(1)
@@ -162,8 +149,6 @@ def cross_covariance(
     """Cov(g(x_s), u) for each orbit sample, in the dtype of the samples."""
     _check_features(sample, points)
     features = sample.points
-    if has_coarse_sums(kernel, features):
-        return coarse_sums(kernel, features, averaged(points).to(features), 1)
     rows = covariance_with_u(kernel, features.flatten(0, 1), points)
     return rows.unflatten(0, features.shape[:2])
 
@@ -196,10 +181,6 @@ def sums_with_u(
     kernel: Kernel, sample: OrbitSample, points: Float[Tensor, "M *J D"], group_size: int
 ) -> Float[Tensor, "N B M"]:
     """Σ_{s in group} Cov(g(x_s), u), in float64."""
-    if has_coarse_sums(kernel, sample.points):
-        _check_features(sample, points)
-        inducing = averaged(points).to(sample.points)
-        return coarse_sums(kernel, sample.points, inducing, group_size).double()
     return group_sums(cross_covariance(kernel, sample, points), group_size)
 
 

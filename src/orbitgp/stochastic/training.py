@@ -6,6 +6,7 @@ the natural gradient of q(u). Several processes share the rows of a batch and ad
 """
 
 import math
+import statistics
 from dataclasses import asdict
 from typing import Any
 
@@ -119,12 +120,16 @@ class Training:
 
     def _report(self, callback: Callback) -> None:
         """The mean of the bounds since the last report, which is an estimate, and the ranges."""
-        values = torch.tensor(self._recent, dtype=torch.float64)
-        orbit = self.model.orbit
-        ranges = {name: list(ends) for name, ends in orbit.learned_ranges().items()}
-        error = values.std().item() / math.sqrt(len(values)) if len(values) > 1 else 0.0
+        bound, orbit = statistics.fmean(self._recent), self.model.orbit
         self.curve.append(
-            Evaluation(self.num_steps, values.mean().item(), error, orbit.describe(), ranges)
+            Evaluation(
+                step=self.num_steps,
+                evidence=bound,
+                num_data=self.num_data,
+                learned=orbit.describe(),
+                ranges={name: list(ends) for name, ends in orbit.learned_ranges().items()},
+                kind="bound",
+            )
         )
         self._recent = []
         callback.evaluated(self.curve[-1])

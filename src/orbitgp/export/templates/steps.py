@@ -1,49 +1,60 @@
-"""Source of steps that act on batches of images [B, C, H, W] in torch.
+"""The steps of exported policies, on batches of images [B, C, H, W] in torch.
 
-The position where a pixel is read is the only thing that libraries do in different ways, so each
-has a function `read` of its own.
+`orbitgp.export.program` copies the definitions that a policy needs, and writes its `STEPS`.
 """
 
-HELPERS = {
-    "uniform": '''
+import math
+from dataclasses import dataclass
+
+import torch
+
+STEPS: tuple = ()
+"""The steps of a policy, in their order."""
+
+
+def read(images, x, y):
+    """Values at positions in pixels from the centre of the image: bilinear, 0 outside."""
+    height, width = images.shape[-2:]
+    grid = torch.stack([2 * x / width, 2 * y / height], -1)
+    return torch.nn.functional.grid_sample(
+        images, grid, mode="bilinear", padding_mode="zeros", align_corners=False
+    )
+
+
 def uniform(ends, count):
     """Draws between both ends, one for each image."""
     low, high = ends
     return low + (high - low) * torch.rand(count)
-''',
-    "log_uniform": '''
+
+
 def log_uniform(ends, count):
     """Draws whose logarithms are uniform, one for each image."""
     low, high = ends
     return low * (high / low) ** torch.rand(count)
-''',
-    "positions": '''
+
+
 def positions(images):
     """Of pixels, from the centre of the image: x [W] to the right and y [H, 1] down."""
     height, width = images.shape[-2:]
     x = torch.arange(width).to(images) - (width - 1) / 2
     y = torch.arange(height).to(images)[:, None] - (height - 1) / 2
     return x, y
-''',
-    "slopes": '''
+
+
 def slopes(images):
     """Central differences along x and along y; outside of an image is 0."""
     padded = torch.nn.functional.pad(images, (1, 1, 1, 1))
     along_x = (padded[..., 1:-1, 2:] - padded[..., 1:-1, :-2]) / 2
     along_y = (padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]) / 2
     return along_x, along_y
-''',
-    "cosines": '''
+
+
 def cosines(orders, size):
     """Rows cos(order (p + 1)) at the pixels p of an axis from -1 to 1, of one norm."""
     rows = torch.cos(orders[:, None] * ((torch.arange(size).to(orders) * 2 + 1) / size))
     return torch.cat([rows[:1], math.sqrt(2) * rows[1:]])
-''',
-}
-"""By the name of the function; one that uses another comes before it."""
 
-CLASSES = {
-    "affine": '''
+
 @dataclass(frozen=True)
 class Affine:
     """Scale, then shear, then turn, then shift the image about its centre; 0 comes in outside."""
@@ -76,8 +87,8 @@ class Affine:
         x, y = cos * x - sin * y, sin * x + cos * y
         x = x - own["shear"] * y
         return read(images, x / own["x_scale"], y / own["y_scale"])
-''',
-    "mirror": '''
+
+
 @dataclass(frozen=True)
 class Mirror:
     """Mirror every other image: left and right if horizontal, top and bottom if vertical."""
@@ -90,8 +101,8 @@ class Mirror:
     def apply(self, images, mirrored):
         mirror_image = images.flip({"horizontal": -1, "vertical": -2}[self.axis])
         return torch.where(mirrored[:, None, None, None] > 0, mirror_image, images)
-''',
-    "quarter turns": '''
+
+
 @dataclass(frozen=True)
 class QuarterTurns:
     """Turn square images counter-clockwise by 0, 1, 2 or 3 times 90 degrees."""
@@ -104,8 +115,8 @@ class QuarterTurns:
             raise ValueError(f"quarter turns need square images; got {tuple(images.shape)}")
         turned = torch.stack([images.rot90(count, (-2, -1)) for count in range(4)])
         return turned[turns.long(), torch.arange(len(images))]
-''',
-    "cyclic shifts": '''
+
+
 @dataclass(frozen=True)
 class CyclicShifts:
     """Shift images by a multiple of a step of pixels; what leaves comes in on the other side."""
@@ -123,8 +134,8 @@ class CyclicShifts:
             raise ValueError(f"shifts are of {self.length} pixels; got {tuple(images.shape)}")
         pairs = zip(images, shift.tolist(), strict=True)
         return torch.stack([image.roll(int(count), axis) for image, count in pairs])
-''',
-    "intensity": '''
+
+
 @dataclass(frozen=True)
 class Intensity:
     """Multiply values by a contrast and add a brightness; nothing is clipped."""
@@ -140,8 +151,8 @@ class Intensity:
 
     def apply(self, images, contrast, brightness):
         return images * contrast[:, None, None, None] + brightness[:, None, None, None]
-''',
-    "noise": '''
+
+
 @dataclass(frozen=True)
 class GaussianNoise:
     """Add independent normal noise to every value; nothing is clipped."""
@@ -153,8 +164,8 @@ class GaussianNoise:
 
     def apply(self, images, normal):
         return images + self.deviation * normal
-''',
-    "local deformation": '''
+
+
 @dataclass(frozen=True)
 class LocalDeformation:
     """Move, turn and scale locally, and thicken, by smooth random fields.
@@ -208,11 +219,8 @@ class LocalDeformation:
         )
         coefficients = normal * weights * sizes[:, None, None]
         return torch.einsum("bfij,ih,jw->fbhw", coefficients, rows, columns)
-''',
-}
-"""By the kind of the step."""
 
-TOGETHER = '''
+
 def draw_all(shape):
     """Draws of all steps for images [B, C, H, W] of this shape, independent for each image."""
     return {
@@ -233,4 +241,3 @@ def apply_all(images, draws):
         }
         changed = step.apply(changed, **own)
     return changed.to(images.dtype)
-'''
