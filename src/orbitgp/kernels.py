@@ -325,7 +325,7 @@ class InvariantKernel(Kernel):
 
     References
     ----------
-    van der Wilk et al. (2018), equation 5.
+    van der Wilk et al. (2018), equation 7, with means for sums.
 
     Examples
     --------

@@ -85,7 +85,7 @@ def unbiased_pairs(group_size: int) -> Pairs:
 
     References
     ----------
-    van der Wilk et al. (2018), equation 18.
+    van der Wilk et al. (2018), equation 21.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def elbo(
 
     References
     ----------
-    van der Wilk et al. (2018), section 4.3.
+    van der Wilk et al. (2018), equation 12 and section 4.4.
 
     Examples
     --------

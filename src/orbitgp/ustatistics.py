@@ -33,7 +33,7 @@ def pair_weights(
         a = (P − G) / (P S (S − G)),    b = 1 / (P S)
 
     P = ∞ is a distribution (b = 0), S < P a subset drawn without replacement in random order,
-    S = P the whole orbit (1/P² for all: exact). For G = 1: vdW 2018, App. B (8) and (15), over P².
+    S = P the whole orbit (1/P² for all: exact). For G = 1: vdW 2018, App. B (8) over P², and (15).
     """
     if group_size < 1 or num_samples < 1 or num_samples % group_size:
         raise InputError(

@@ -2,11 +2,14 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from orbitgp import (
+    Ablation,
+    Discovery,
     InputError,
     InvariantGPClassifier,
     InvariantGPRegressor,
@@ -15,13 +18,14 @@ from orbitgp import (
     discover,
     load,
 )
-from orbitgp.evidence.ablation import read_ablation
+from orbitgp.evidence.ablation import Worth, read_ablation
 from orbitgp.evidence.kinds import (
     checked_kind,
     image_transformations,
     suitable_transformations,
     vector_transformations,
 )
+from orbitgp.evidence.selection import SelectionStep
 from orbitgp.evidence.transformations import is_closed, is_contained, orbit_of
 from orbitgp.fit.feature_choice import is_of_images
 from tests.conftest import QUICK
@@ -117,6 +121,22 @@ def test_shapes_of_several_kinds_are_asked_for(shape, kinds):
     with pytest.raises(InputError, match=kinds):
         discover(np.zeros((10, *shape)), np.arange(10) % 2)
     assert checked_kind(shape, "series" if len(shape) == 1 else "points")
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "kind", "of"),
+    [("auto", "exact", ""), ("softmax", "bound, softmax", " to the evidence of one-hot labels")],
+)
+def test_a_discovery_says_which_likelihood_its_numbers_are_of(likelihood, kind, of):
+    estimator = SimpleNamespace(
+        likelihood=likelihood, evidence_=-10.0, evidence_kind_=kind.split(",")[0]
+    )
+    ablation = Ablation([Worth("mirror", None, None, 9.0, 1.0)], 300)
+    path = [SelectionStep("mirror", 0.0, 9.0, True)]
+    found = Discovery(estimator, path, ["mirror"], ablation, -30.0, 300, 1.0)
+    assert f"with 20 nats more than no invariance ({kind}); what each is worth{of}: " in (
+        found.sentence
+    )
 
 
 @pytest.mark.parametrize("shape", [(30, 100), (100, 30), (12, 24), (28, 28), (8, 8), (1, 30, 100)])

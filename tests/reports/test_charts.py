@@ -141,7 +141,7 @@ def test_confusions_are_a_table(many):
     assert html.count("<tr>") == many + 1
     parse(html)
     assert html.count('class="right') == many - (counts[0, 0] == 0)
-    assert "&lt;1&gt; taken for &lt;0&gt;" in html
+    assert "&lt;1&gt; predicted as &lt;0&gt;" in html
     parse(confusion_table(np.zeros((2, 2), int), ("a", "b")))
 
 

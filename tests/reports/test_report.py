@@ -18,8 +18,10 @@ from orbitgp.evidence.trials import Finding
 from orbitgp.reports import page as page_module
 from orbitgp.reports import write_report
 from orbitgp.reports.history import read_history
+from orbitgp.reports.page import render
 from orbitgp.reports.record import read_record
 from orbitgp.reports.sizes import sizes
+from orbitgp.reports.training import training
 from orbitgp.scores import evaluate, write_test
 from tests.conftest import QUICK, without_checks_of_shapes
 from tests.reports.pages import parse
@@ -98,9 +100,9 @@ def test_the_report_of_a_tested_classifier(runs, tmp_path):
         "The model has learned that an image keeps its class when it is turned by up to",
         f"{model.evidence_:,.1f}".replace("-", "−"),
         *("Inputs and their orbits", "Learned ranges", "Confusions", "Calibration"),
-        *("Worst mistakes", "The number is exact", "model.safetensors", "@inproceedings"),
+        *("Worst mistakes", "The value is exact", "model.safetensors", "@inproceedings"),
         *("30 images of 8 × 8 pixels", "2 classes", "standing & still (15)", "Sensitivity"),
-        *("Specificity", "Each class", ">.png", "bars 95 % intervals"),
+        *("Specificity", "Each class", ">.png", "bars are 95 % intervals"),
         *("Brier", "rose no further", "shared by all inputs", "torch", SCRIPT),
     ):
         assert words in parsed.text, words
@@ -198,6 +200,16 @@ def test_what_is_frozen_at_nothing_is_not_told(runs, tmp_path):
     assert list(ranges) == ["rotation (°)"]
 
 
+def test_evidence_of_ranges_is_kept_apart_from_a_bound_of_another_likelihood(runs):
+    record = read_record(runs / "told")
+    settings = {"parameters": {"likelihood": "softmax"}}
+    for found, apart in ((record, False), (replace(record, settings=settings), True)):
+        html = render("training.html.jinja", record=found, training=training(found))
+        assert ("It cannot be compared with the bound" in html) == apart
+        assert ("The evidence of all data is" in html) != apart
+    assert replace(record, settings={"parameters": []}).likelihood == "gaussian"
+
+
 def test_symmetries_beside_ranges_are_told(runs, tmp_path):
     _, parsed = page(runs / "both", tmp_path)
     assert "either way. It assumes a symmetry, which was given: mirror" in parsed.text
@@ -269,8 +281,9 @@ def test_what_each_transformation_is_worth(runs, tmp_path):
     write_ablation(KEPT, run)
     html, parsed = page(run, tmp_path)
     for words in (
-        *("What each transformation is worth", "of 300 training inputs (exact)", "412 ± 9 nats"),
+        *("What each transformation is worth", "of 300 training inputs is lost", "412 ± 9 nats"),
         *("rotation ±12° (9° to 15°)", "not identified", "7 nats more without it", "412.3 ± 9.1"),
+        "The evidence is exact and that of one-hot labels.",
         *("100.0", "<i>gain</i> −0.1 … 0.3 (0 to 1)", "ablation.json"),
     ):
         assert words in parsed.text, words

@@ -63,6 +63,10 @@ def ablate(
 ) -> Ablation:
     """Ask for every transformation of a fitted model what the evidence loses without it.
 
+    For classes this is the exact evidence of one-hot labels with Gaussian noise, by which ranges
+    are learned, whatever the likelihood of the model. Do not compare it with a bound for another
+    likelihood.
+
     Parameters
     ----------
     model : InvariantGPClassifier or InvariantGPRegressor

@@ -95,7 +95,8 @@ class Ablation:
     num_data : int
         Inputs whose evidence was asked.
     kind : {"exact", "bound"}
-        Of the evidence.
+        Of the evidence. For classes it is that of one-hot labels with Gaussian noise, whatever the
+        likelihood of the model.
 
     Examples
     --------

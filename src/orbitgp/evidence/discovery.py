@@ -6,6 +6,7 @@ from typing import Any
 
 from orbitgp.evidence.ablation import Ablation
 from orbitgp.evidence.selection import SelectionStep
+from orbitgp.evidence.trials import likelihood_of
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class Discovery:
     def sentence(self) -> str:
         """For a methods section."""
         tried, kind = _listed(self.tried), self.estimator.evidence_kind_
+        likelihood, of = likelihood_of(self.estimator), ""
+        if likelihood != "gaussian":  # ranges are learned by another one
+            kind, of = f"{kind}, {likelihood}", " to the evidence of one-hot labels"
         if not self.names:
             return (
                 f"Among {tried}, the marginal likelihood of {self.num_data:,} training inputs "
@@ -78,7 +82,7 @@ class Discovery:
         return (
             f"Among {tried}, the marginal likelihood of {self.num_data:,} training inputs selected "
             f"{_listed(self.names)}, with {self.gain:,.0f} nats more than no invariance ({kind}); "
-            f"what each is worth{asked}: {found}. No validation data were used."
+            f"what each is worth{of}{asked}: {found}. No validation data were used."
         )
 
     def records(self) -> list[dict[str, Any]]:

@@ -45,7 +45,9 @@ class SelectionStep:
     width : float
         The best of those that were tried, in radians, logarithms of factors or half-widths.
     gain : float
-        Nats, for some of the data.
+        Nats of exact evidence that it adds on some of the data; for classes, of one-hot labels. If
+        all that was selected is dropped at the end, the nats that all of it adds to the evidence of
+        the fit to all data.
     taken : bool
         Whether it is part of the orbit from here on.
     """

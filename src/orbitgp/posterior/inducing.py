@@ -1,4 +1,4 @@
-"""q(u) on inducing points of g, and what it says of f at sampled orbits (vdW 2018, 4.3)."""
+"""q(u) on inducing points of g, and what it says of f at sampled orbits (vdW 2018, 4.3 and 4.4)."""
 
 import torch
 from jaxtyping import Float, Shaped
@@ -187,7 +187,7 @@ def sums_with_u(
 def moments(
     covariances: OrbitCovariances, q: WhitenedGaussian, whitened: Float[Tensor, "NB M"]
 ) -> Moments:
-    """μ, μ² and σ² of q(f(x_n)), each linear in pair means (vdW 2018, eqs. 14–18).
+    """μ, μ² and σ² of q(f(x_n)), each linear in pair means (vdW 2018, eqs. 16–21).
 
     `whitened` holds the rows of `covariances.groups`, times L⁻ᵀ.
     """

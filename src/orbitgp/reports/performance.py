@@ -20,12 +20,12 @@ MAX_OUTPUTS = 4
 LEVELS = (*(level / 20 for level in range(1, 20)), 0.99)
 
 METRICS = {
-    "error": ("Error", "fraction put into the wrong class"),
+    "error": ("Error", "fraction of misclassified inputs"),
     "nll": ("Negative log likelihood", "nats for each label; less is better"),
     "brier": ("Brier score", "squared error of the probabilities, 0 … 2; less is better"),
     "ece": ("Calibration error", f"confidence against frequency, in {BINS} bins"),
     "rmse": ("Root mean squared error", "in the unit of the target"),
-    "coverage95": ("Coverage", "of the 95 % intervals; 95 % is right"),
+    "coverage95": ("Coverage", "of the 95 % intervals; 95 % is ideal"),
 }
 
 
@@ -118,10 +118,10 @@ def _rates(counts: np.ndarray, classes: tuple[str, ...]) -> tuple[tuple[str, Rat
 
 
 def _confused(counts: np.ndarray, classes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The five pairs that are mixed up most."""
+    """Return the five most frequent confusions."""
     off = counts - np.diag(np.diag(counts))
     order = [divmod(int(k), len(classes)) for k in np.argsort(-off, axis=None, kind="stable")[:5]]
-    pairs = ((f"{classes[i]} taken for {classes[j]}", int(off[i, j])) for i, j in order)
+    pairs = ((f"{classes[i]} predicted as {classes[j]}", int(off[i, j])) for i, j in order)
     return tuple((words, number(count)) for words, count in pairs if count)
 
 
@@ -200,13 +200,13 @@ def scatter_chart(truth: np.ndarray, means: np.ndarray, deviations: np.ndarray) 
 
 
 def interval_chart(surprise: np.ndarray) -> Markup:
-    """Observed over promised coverage, from errors in standard deviations."""
-    x, y = fractions("promised (%)"), fractions("observed (%)")
+    """Draw observed over nominal coverage, from errors in standard deviations."""
+    x, y = fractions("nominal (%)"), fractions("observed (%)")
     points = [
         (level, float((surprise <= NormalDist().inv_cdf(0.5 + level / 2)).mean()))
         for level in LEVELS
     ]
     marks = straight((0, 0), (1, 1), x, y) + dots(points, x, y)
     curves = curve(points, x, y)
-    label = "Observed over promised coverage of intervals"
+    label = "Observed over nominal coverage of intervals"
     return plot(x, y, label=label, shape="square", curves=curves, marks=marks)

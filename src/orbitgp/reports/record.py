@@ -14,6 +14,7 @@ from orbitgp.blueprints.model import fill
 from orbitgp.blueprints.orbits import orbit_from
 from orbitgp.callbacks.base import Evaluation, evaluations_from
 from orbitgp.errors import FileError
+from orbitgp.estimators.classifier import AUTO
 from orbitgp.estimators.folder import read_examples, read_settings
 from orbitgp.evidence.ablation import FILE as ABLATION
 from orbitgp.evidence.ablation import Ablation, read_ablation
@@ -91,6 +92,13 @@ class Record:
     def classifies(self) -> bool:
         """Whether labels are classes."""
         return self.settings.get("estimator") == "InvariantGPClassifier"
+
+    @property
+    def likelihood(self) -> str:
+        """The likelihood of the fit, such as "gaussian" or "softmax"."""
+        asked = self.settings.get("parameters")
+        found = asked.get("likelihood", "auto") if isinstance(asked, dict) else "auto"
+        return AUTO if found == "auto" else str(found)
 
     @property
     def kind(self) -> Kind:
