@@ -10,8 +10,6 @@ import numpy as np
 from orbitgp.data.columns import check_label, target_place
 from orbitgp.errors import FileError, InputError
 
-MAX_BYTES = 2**33
-"""Of all values; more than this is read as a stream."""
 MAX_RATIO = 1000
 """Values for each byte of a file; a column with any news in it stays far below."""
 FREE = 2**20
@@ -131,19 +129,15 @@ def _check_claims(metadata: Any, path: Path) -> None:
 
 
 def _whole(file: Any, path: Path) -> Any:
-    """The whole file as a pyarrow table, given up as soon as it is too big to be true."""
+    """Return the whole file as a pyarrow table; refuse one that unpacks to absurdly many bytes."""
     import pyarrow as pa
 
-    pieces, size = [], 0
-    limit = min(MAX_BYTES, 8 * (FREE + MAX_RATIO * path.stat().st_size))
+    pieces, size, limit = [], 0, 8 * (FREE + MAX_RATIO * path.stat().st_size)
     for piece in file.iter_batches(PIECE, use_threads=False):
+        pieces.append(piece)
         size += piece.nbytes
         if size > limit:
-            raise FileError(
-                f"{path} unpacks to more than {limit} bytes; read a big file as a stream, with "
-                "ParquetStream"
-            )
-        pieces.append(piece)
+            raise FileError(f"{path} unpacks to more than {limit} bytes; split the file")
     table = pa.Table.from_batches(pieces, file.schema_arrow)
     if table.num_rows != file.metadata.num_rows:
         raise FileError(f"{path} has {table.num_rows} rows; it said {file.metadata.num_rows}")
@@ -164,9 +158,7 @@ def _numbers(column: Any, place: str, first_row: int, width: int = 1) -> np.ndar
             f"{place} holds {kind!s:.80}; every column but the target holds numbers: leave it "
             "out, or name it as the target"
         )
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    values = column.cast(pa.float64(), safe=False).to_numpy()
+    values = column.to_numpy().astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise FileError(

@@ -73,7 +73,7 @@ def read_inputs(
         if suffix in TABLES and path.is_file():
             return read_table_inputs(path, target=target)
         if suffix == ".npy":
-            return _numeric(read_npy(path), str(path))
+            return _numeric(read_npy(path, str(path)), str(path))
         if path.is_file() and _is_idx_images(path):
             return read_idx(path)
         if suffix == ".npz" and (arrays := read_npz(path)).keys() == {"x"}:

@@ -38,20 +38,18 @@ def read_csv(
     rows = _rows(path)
     header = next(rows, (1, []))[1]
     place = target_place(_names(header, path), target, labelled, path)
+    inputs = [name for number, name in enumerate(header) if number != place]
     for line, row in rows:
+        spot = f"{path}: line {line}"
         if len(row) != len(header):
-            raise FileError(
-                f"{path}: line {line}: {len(row)} values below {len(header)} names of columns"
-            )
+            raise FileError(f"{spot}: {len(row)} values below {len(header)} names of columns")
         if place is not None:
-            spot = f"{path}: line {line}, column {header[place]!r:.80}"
-            labels.append(check_label(row.pop(place), spot))
-        try:
-            if not _are_plain(row, values):
-                raise ValueError
-        except ValueError:
-            raise _cell_error(row, header, place, path, line) from None
-    x = np.frombuffer(values, np.float64).reshape(-1, len(header) - (place is not None))
+            labels.append(check_label(row.pop(place), f"{spot}, column {header[place]!r:.80}"))
+        numbers = [_number(cell) for cell in row]
+        if not all(map(math.isfinite, numbers)):
+            raise _cell_error(row, inputs, numbers, spot)
+        values.extend(numbers)
+    x = np.frombuffer(values, np.float64).reshape(-1, len(inputs))
     return x, label_array(labels) if labelled else None
 
 
@@ -72,7 +70,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _names(header: list[str], path: Path) -> list[str]:
     """The names of columns, if the first line has them."""
     counted = [str(number) for number in range(len(header))]  # names that pandas gives
-    if not header or (header != counted and all(_is_number(name) for name in header)):
+    if not header or (header != counted and all(math.isfinite(_number(name)) for name in header)):
         raise FileError(f"{path}: line 1: expected the names of the columns; got {header!s:.80}")
     if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
         raise FileError(f"{path}: line 1: separate columns by commas; got {header[0]!r:.80}")
@@ -88,32 +86,21 @@ def _names(header: list[str], path: Path) -> list[str]:
     return header
 
 
-def _are_plain(row: list[str], values: array) -> bool:
-    """Append the numbers of a row; False if one of them is not finite or oddly written."""
-    numbers = [float(cell) for cell in row]
-    values.extend(numbers)
-    finite = math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
-    return finite and "_" not in "".join(row)
-
-
-def _is_number(cell: str) -> bool:
+def _number(cell: str) -> float:
+    """Return the number in a cell, or nan for anything else, such as 1_000."""
     try:
-        return math.isfinite(float(cell)) and "_" not in cell
+        return math.nan if "_" in cell else float(cell)
     except ValueError:
-        return False
+        return math.nan
 
 
-def _cell_error(
-    row: list[str], header: list[str], place: int | None, path: Path, line: int
-) -> FileError:
-    names = [name for number, name in enumerate(header) if number != place]
-    name, cell = next(
-        (name, cell) for name, cell in zip(names, row, strict=True) if not _is_number(cell)
-    )
+def _cell_error(row: list[str], names: list[str], numbers: list[float], spot: str) -> FileError:
+    """Name the first cell that is not a finite number."""
+    place = next(n for n, number in enumerate(numbers) if not math.isfinite(number))
+    cell = row[place]
     what = f"{cell!r:.80} is not a finite number" if cell.strip() else "the value is missing"
     return FileError(
-        f"{path}: line {line}, column {name!r:.80}: {what}; every column but the target holds "
-        "numbers"
+        f"{spot}, column {names[place]!r:.80}: {what}; every column but the target holds numbers"
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from orbitgp.data.examples import batch_of
 from orbitgp.data.images import decode_image
-from orbitgp.data.npz import read_array
+from orbitgp.data.npz import read_npy
 from orbitgp.data.stream import Batch, Stream, check_batch_size, check_rank
 from orbitgp.errors import FileError, InputError
 
@@ -90,7 +90,7 @@ def _batch(examples: list[tuple[np.ndarray, Any]], number: int, path: Path) -> B
 def _input(data: bytes, key: str, place: str) -> np.ndarray:
     if key.split(".")[-1] in IMAGES:
         return decode_image(data, place)
-    x = read_array(io.BytesIO(data), len(data), place)
+    x = read_npy(io.BytesIO(data), place)
     if x.dtype.kind not in "biuf":
         raise FileError(f"{place}: inputs are arrays of numbers; got {x.dtype}")
     return x
@@ -113,12 +113,7 @@ def _label(data: bytes, key: str, place: str) -> int | float | str:
 
 
 def _examples(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        from webdataset.tariterators import group_by_keys
-    except ImportError:
-        raise InputError(
-            'archives are read with WebDataset: pip install "orbitgp[webdataset]"'
-        ) from None
+    group_by_keys, _ = _webdataset()
     try:
         yield from group_by_keys(_members(path))
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, AssertionError) as error:
@@ -151,15 +146,20 @@ def _check_end(archive: tarfile.TarFile, path: Path) -> None:
         raise FileError(f"{path}: byte {archive.offset}: the archive is damaged or cut off here")
 
 
-def _expanded(tars: str | Path | Sequence[str | Path]) -> Iterator[Path]:
-    """The paths of a pattern with braces, or those given."""
-    if not isinstance(tars, str):
-        yield from map(Path, [tars] if isinstance(tars, Path) else tars)
-        return
+def _expanded(tars: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the paths of a pattern with braces, or those given."""
+    if isinstance(tars, str):
+        tars = list(_webdataset()[1](tars))
+    return [Path(path) for path in ([tars] if isinstance(tars, Path) else tars)]
+
+
+def _webdataset() -> tuple[Any, Any]:
+    """Return the functions of WebDataset that group files and expand patterns."""
     try:
         from braceexpand import braceexpand
+        from webdataset.tariterators import group_by_keys
     except ImportError:
         raise InputError(
             'archives are read with WebDataset: pip install "orbitgp[webdataset]"'
         ) from None
-    yield from map(Path, braceexpand(tars))
+    return group_by_keys, braceexpand
