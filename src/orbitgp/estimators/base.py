@@ -4,7 +4,7 @@ import copy
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from orbitgp.estimators.inputs import (
     scale_of,
 )
 from orbitgp.estimators.task import Task, Whole
+from orbitgp.fit.budget import Resources, affordable
 from orbitgp.fit.exact import solve_exact
 from orbitgp.fit.feature_choice import NAMES as FEATURES
 from orbitgp.fit.feature_choice import compare_features, describe, feature_makers, num_compared
@@ -41,7 +42,7 @@ from orbitgp.fit.initial import initial_model, max_axes
 from orbitgp.fit.learning import Learning
 from orbitgp.fit.log_odds import solve_log_odds
 from orbitgp.fit.named_kernels import NAMES as KERNELS
-from orbitgp.fit.plan import Plan, Resources, exact_plan, inducing_plan
+from orbitgp.fit.plan import Plan, Work, check_memory, plan_of
 from orbitgp.fit.problem import Problem, Sampling
 from orbitgp.fit.run import Outcome, run_fit
 from orbitgp.fit.settings import TrainingSettings
@@ -103,6 +104,13 @@ def _check_same_data(digest: str, first: str, group: Group) -> None:
         )
 
 
+def _inference(plan: Plan, task: Task) -> Inference:
+    """Return the kind of inference that the plan and the likelihood need."""
+    if task.final is not None:
+        return functools.partial(solve_log_odds, task.final)
+    return solve_with_inducing if plan.num_points else solve_exact
+
+
 class Warn(Callback):
     """What a guard had to do, as a warning of Python's: never silent."""
 
@@ -122,7 +130,7 @@ class InvariantGPEstimator(BaseEstimator):
         feature_map: str | nn.Module | None = "auto",
         kernel: str | Kernel | None = None,
         num_inducing: int | None = None,
-        budget_seconds: float = 300.0,
+        budget_seconds: float | None = None,
         settings: TrainingSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
@@ -161,10 +169,8 @@ class InvariantGPEstimator(BaseEstimator):
         self.input_shape_, self.device_ = np.array(X.shape[1:]), str(device)
         examples = self._examples(X, y, whole)
         orbit.measured_in(self.scale_)
-        group = current_group()
-        folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
-        with explained():
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        folder, seed = self._begun() if whole is None else whole.begun
+        group = folder.group
         digest = digest_of(X, raw, *([] if whole is None else [np.array(whole.num_data)]))
         counted = raw if whole is None and hasattr(self, "classes_") else None
         about = about_data(examples.num_data, X, counted)
@@ -177,7 +183,7 @@ class InvariantGPEstimator(BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         callbacks = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(callbacks if group.rank == 0 else ())
-        learning, inference = self._learning(orbit, examples, task, generator, group, callback)
+        learning, inference = self._learning(orbit, examples, task, generator, folder, callback)
         self._take(run_fit(learning, inference, callback, folder.checkpoint))
         folder.finish(self, examples.x.cpu(), y, raw)
 
@@ -209,19 +215,19 @@ class InvariantGPEstimator(BaseEstimator):
         examples: Examples,
         task: Task,
         generator: torch.Generator,
-        group: Group,
+        folder: NoFolder,
         callback: Callback,
     ) -> tuple[Learning, Inference]:
-        """What is to be learned, and the kind of inference that the budget affords."""
-        x = examples.x
+        """What is to be learned, and the kind of inference that the number of data affords."""
+        x, group = examples.x, folder.group
         features = self._features(examples, task, group, callback)
         most = max_axes(task.likelihood, self.kernel)
         num_features = int(min(_num_features(copy.deepcopy(features).to(x.device), x), most))
-        plan, inference = self._plan(orbit, examples, task, num_features, group)
+        settings, plan = self._plan(orbit, examples, task, num_features, folder)
         model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
         problem = Problem(model, examples, task.max_ratio, group)
         sampling = Sampling(problem, plan.enumerated, generator)
-        return Learning(problem, sampling, self.settings or TrainingSettings(), plan), inference
+        return Learning(problem, sampling, settings, plan), _inference(plan, task)
 
     def _features(
         self, examples: Examples, task: Task, group: Group, callback: Callback
@@ -236,31 +242,47 @@ class InvariantGPEstimator(BaseEstimator):
         return makers[max(makers, key=lambda name: self.feature_evidence_.get(name, 0.0))]()
 
     def _plan(
-        self, orbit: Orbit, examples: Examples, task: Task, num_features: int, group: Group
-    ) -> tuple[Plan, Inference]:
-        device = examples.x.device
-        memory, rates = memory_of(device, group.size), rates_of(device)
-        resources = Resources(float(self.budget_seconds), memory, group.size, rates)
-        sizes = {"num_features": num_features, "resources": resources}
-        resident = len(examples.x)
-        if task.final is None and self.num_inducing is None and task.in_memory and group.size == 1:
-            plan = exact_plan(orbit, num_data=resident, **sizes)
-            if plan is not None:
-                return plan, solve_exact
-        bound = inducing_plan(
-            orbit,
-            num_data=examples.num_data,
-            num_resident=resident,
-            num_inducing=None if self.num_inducing is None else int(self.num_inducing),
-            num_grams=task.num_grams,
-            full_mean=task.final is None and task.in_memory,
-            **sizes,
-        )
-        # threads and memory may differ from one machine to the next: the first process decides
-        bound = replace(bound, num_points=group.from_first(lambda: bound.num_points))
-        if task.final is not None:
-            return bound, functools.partial(solve_log_odds, task.final)
-        return bound, solve_with_inducing
+        self, orbit: Orbit, examples: Examples, task: Task, num_features: int, folder: NoFolder
+    ) -> tuple[TrainingSettings, Plan]:
+        """Return the settings with all sizes, which the first process chooses, and their plan."""
+        group, device = folder.group, examples.x.device
+        exact = task.final is None and task.in_memory
+        work = Work(orbit, examples.num_data, len(examples.x), exact, task.num_grams)
+        given = self._settings()
+
+        def choose(begun: Mapping[str, Any]) -> dict[str, Any]:
+            settings, memory = replace(given, **begun), memory_of(device, group.size)
+            if self.budget_seconds is not None:
+                speed = rates_of(device), num_features, group.size
+                bought = Resources(float(self.budget_seconds), memory, *speed)
+                settings = affordable(work, settings, bought)
+            plan = plan_of(work, settings)
+            check_memory(plan, memory)
+            return plan.sizes
+
+        settings = replace(given, **group.from_first(lambda: folder.sizes(choose)))
+        return settings, plan_of(work, settings)
+
+    def _settings(self) -> TrainingSettings:
+        """Return the settings with the number of inducing variables that was given."""
+        settings = self.settings or TrainingSettings()
+        if self.num_inducing is None:
+            return settings
+        count = int(self.num_inducing)
+        if settings.num_inducing not in (None, count):
+            raise InputError(
+                f"num_inducing={count}, but settings have num_inducing={settings.num_inducing}; "
+                "give one of them"
+            )
+        return replace(settings, num_inducing=count)
+
+    def _begun(self) -> tuple[NoFolder, int]:
+        """Return the folder of the run and the seed of all draws, the same in all processes."""
+        group = current_group()
+        folder = NoFolder(group) if self.run is None else RunFolder(Path(self.run), group)
+        with explained():
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return folder, group.from_first(lambda: folder.first_seed(self, seed))
 
     def _take(self, outcome: Outcome) -> None:
         self.model_ = outcome.model
@@ -271,7 +293,8 @@ class InvariantGPEstimator(BaseEstimator):
         self.evidence_curve_ = outcome.curve
         self.n_iter_ = outcome.num_steps
         self.stopped_ = outcome.stopped
-        self.num_draws_ = outcome.num_draws
+        self.sizes_ = outcome.sizes
+        self.num_draws_ = outcome.sizes["num_draws"]
         self.prediction_noise_: Tensor | None = outcome.noise
         self._prepare()
 
@@ -289,11 +312,14 @@ class InvariantGPEstimator(BaseEstimator):
             and 2 <= len(shape) <= 3
             and all(isinstance(length, int | np.integer) and length >= 1 for length in shape)
         )
-        number = isinstance(self.budget_seconds, int | float | np.number)
+        budget = self.budget_seconds
+        bought = budget is None or (
+            isinstance(budget, int | float | np.number) and 0 < budget < math.inf
+        )
         right = {
             "orbit": (isinstance(self.orbit, str | Orbit), "a name or an orbit"),
             "num_inducing": (whole, "a whole number from 1 on, or None"),
-            "budget_seconds": (number and 0 < self.budget_seconds < math.inf, "positive"),
+            "budget_seconds": (bought, "positive, or None"),
             "image_shape": (sized, "(H, W) or (C, H, W), or None"),
             "settings": (
                 _is_or_none(self.settings, TrainingSettings),
