@@ -11,7 +11,7 @@ PACKAGE = Path(orbitgp.__file__).parent
 
 # from the ground up; modules of one layer never import each other unless they share a folder
 LAYERS = [
-    {"errors", "filters", "positive", "processor"},
+    {"errors", "filters", "memory", "positive", "processor"},
     {"values", "sealed", "data", "devices"},
     {"ustatistics", "gaussians"},
     {"kernels"},
@@ -67,7 +67,7 @@ ALLOWED = {"torch", "numpy", "jaxtyping", "orbitgp", *BORDERS}
 
 def imports(path):
     """Every imported module of a file, as dotted names."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -116,7 +116,7 @@ def test_no_global_randomness():
     refused = {"torch.manual_seed", "torch.rand_like", "torch.randn_like", "np.random.default_rng"}
     library = [path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts]
     for path in library:  # templates are copied into programs that draw as their library does
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 source = ast.unparse(node.func)
                 if node.func.attr in random and not source.startswith("check_random_state("):
@@ -160,7 +160,7 @@ def test_public_names():
 
 def test_lazy_names_are_those_of_the_type_checker():
     """What a type checker sees imported and what is looked up at run time are the same."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {(n.module, a.name) for n in block.body for a in n.names}
     found = {(f"orbitgp.{home}", name) for home, names in orbitgp._HOMES.items() for name in names}

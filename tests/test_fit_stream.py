@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import orbitgp.estimators.survey as surveys
-from orbitgp import InputError, InvariantGPClassifier, InvariantGPRegressor
+from orbitgp import Callback, InputError, InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.data.stream import ArrayStream, Batch, Stream
 from orbitgp.distributed.group import ALONE
 from orbitgp.estimators.survey import Survey, merge, survey, survey_batches
@@ -34,8 +34,8 @@ def test_surveys_of_parts_make_the_survey_of_the_whole(monkeypatch):
     monkeypatch.setattr(surveys, "SAMPLE_SIZE", 100)
     x, y = np.arange(1000.0)[:, None], np.arange(1000.0) ** 2
     stream = ArrayStream(x, y, 30)
-    whole = survey(stream, ALONE, classify=False)
-    parts = [survey_batches(stream.batches(rank, 3), classify=False) for rank in range(3)]
+    whole = survey(stream, ALONE, classify=False, seed=5)
+    parts = [survey_batches(stream.batches(rank, 3), classify=False, seed=5) for rank in range(3)]
     for other in (merge(parts), merge(parts[::-1]), Survey.from_bytes(whole.to_bytes())):
         for name in ("keys", "x", "y"):
             np.testing.assert_array_equal(getattr(other, name), getattr(whole, name))
@@ -48,10 +48,46 @@ def test_surveys_of_parts_make_the_survey_of_the_whole(monkeypatch):
     assert abs(z) < 4
 
 
+def test_seeds_draw_different_samples_of_a_stream(monkeypatch):
+    """So that the spread over seeds measures the choice of the sample, too."""
+    monkeypatch.setattr(surveys, "SAMPLE_SIZE", 50)
+    images, labels = many(200)
+    samples = []
+    for seed in (0, 0, 1):
+        model = InvariantGPClassifier(settings=QUICK, num_inducing=5, random_state=seed)
+        monkeypatch.setattr(model, "_fit", lambda X, *_: samples.append(X))
+        model.fit_stream(ArrayStream(images, labels, 64))
+    assert all(len(sample) == 50 for sample in samples)
+    np.testing.assert_array_equal(samples[0], samples[1])
+    assert len({row.tobytes() for row in np.concatenate(samples[1:])}) > 75
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_stopped_stream_goes_on_with_its_own_sample(monkeypatch, tmp_path, seed):
+    """Also without a seed of the user's: the folder keeps the one that was drawn."""
+    monkeypatch.setattr(surveys, "SAMPLE_SIZE", 50)
+    images, labels = many(200)
+
+    def model(*callbacks):
+        given = {"num_inducing": 5, "random_state": seed, "run": tmp_path / "run"}
+        return InvariantGPClassifier("rotation", settings=QUICK, callbacks=callbacks, **given)
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        model(Stop()).fit_stream(ArrayStream(images, labels, 64))
+    resumed = model().fit_stream(ArrayStream(images, labels, 64))
+    again = model(Stop()).fit_stream(ArrayStream(images, labels, 64))  # read back: no step
+    assert again.evidence_ == resumed.evidence_
+
+
+class Stop(Callback):
+    def stepped(self, step):
+        raise RuntimeError("stopped")
+
+
 def test_labels_of_all_batches_are_classes(monkeypatch):
     monkeypatch.setattr(surveys, "SAMPLE_SIZE", 4)
     labels = np.array(["x"] * 40 + ["rare"] * 1 + ["y"] * 40)
-    found = survey(ArrayStream(np.zeros((81, 2)), labels, 10), ALONE, classify=True)
+    found = survey(ArrayStream(np.zeros((81, 2)), labels, 10), ALONE, classify=True, seed=5)
     assert found.labels.tolist() == ["rare", "x", "y"]
     assert len(found.x) == 4
 
@@ -114,7 +150,7 @@ def test_a_stream_that_changes_is_refused(change, message):
 
 def test_an_empty_stream_is_refused():
     with pytest.raises(InputError, match="no examples"):
-        survey(ArrayStream(np.zeros((0, 2)), np.zeros(0), 5), ALONE, classify=True)
+        survey(ArrayStream(np.zeros((0, 2)), np.zeros(0), 5), ALONE, classify=True, seed=5)
 
 
 @pytest.mark.filterwarnings("ignore:nothing was learned")  # by 2 points

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from orbitgp.errors import InputError
+from orbitgp.memory import available_memory
 from orbitgp.processor import ENTRIES, FLOAT64_FLOPS, FLOPS
 
 PROBE = 2048
@@ -80,11 +81,11 @@ def _seconds(function: Callable[[Tensor], Tensor], argument: Tensor) -> float:
 
 
 def memory_of(device: torch.device, processes: int = 1) -> float:
-    """Bytes that a fit may use: half of what is free on a GPU, or of the machine's memory.
+    """Return the bytes that are free on a GPU, or those of the machine.
 
     Processes of the same machine share the latter.
     """
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0] / 2
+        return float(torch.cuda.mem_get_info(device)[0])
     here = min(processes, int(os.environ.get("LOCAL_WORLD_SIZE", processes)))
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2 / max(here, 1)
+    return available_memory() / max(here, 1)

@@ -26,7 +26,9 @@ from orbitgp import (
     unbiased_pairs,
 )
 from orbitgp.callbacks.base import Callback
+from orbitgp.data.stream import ArrayStream
 from orbitgp.distributed.current import current_group
+from orbitgp.estimators.survey import survey
 from orbitgp.fit.checkpoint import Checkpoint, FileCheckpoint
 from orbitgp.inference.inducing import bound_of, inducing_statistics
 from orbitgp.inference.passes import Resident
@@ -86,7 +88,7 @@ def results(folder):
     found["evidence"] = torch.tensor([value, error], dtype=torch.float64)
 
     found |= trained(group)
-    found |= fitted(folder / f"run-{group.size}")
+    found |= fitted(folder / f"run-{group.size}") | sampled() | exact()
     return {name: value.detach().double().contiguous() for name, value in found.items()}
 
 
@@ -127,10 +129,30 @@ def fitted(folder):
     }
 
 
+def sampled():
+    """The sample of a stream, of which each process reads a part."""
+    stream = ArrayStream(*bars(NUM_DATA), 64)
+    with mock.patch("orbitgp.estimators.survey.SAMPLE_SIZE", 100):
+        seed = InvariantGPClassifier(random_state=7)._begun()[1]
+        found = survey(stream, current_group(), classify=True, seed=seed)
+    return {"sample.inputs": torch.from_numpy(found.x), "sample.labels": torch.tensor(found.y)}
+
+
+def exact():
+    """A fit of few data, which is exact in every process."""
+    images, labels = bars(60)
+    settings = TrainingSettings(max_steps=2, scan_size=40, climb_size=40, climb_draws=4)
+    model = InvariantGPClassifier("rotation", settings=settings, random_state=1)
+    model.fit(images, labels)
+    assert model.sizes_["num_inducing"] == 0
+    probabilities = torch.from_numpy(model.predict_proba(images))
+    return {"exact.probabilities": probabilities, "exact.evidence": torch.tensor(model.evidence_)}
+
+
 def work(rank, world_size, folder):
     """One process of a group that finds itself by a file."""
     torch.set_num_threads(1)
-    meeting = f"file://{folder}/meeting-{world_size}"
+    meeting = (Path(folder) / f"meeting-{world_size}").as_uri()
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world_size)
     save_file(results(Path(folder)), Path(folder) / f"{world_size}-{rank}.safetensors")
     dist.destroy_process_group()

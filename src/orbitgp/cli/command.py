@@ -52,6 +52,12 @@ DEVICE = Argument(
     "--device", "auto is a GPU if there is one; or cpu, or a device such as cuda:1", default="auto"
 )
 
+BUDGET = Argument(
+    "--budget_seconds",
+    "what inference of a model may take here, roughly; without it sizes depend on the data alone",
+    float,
+)
+
 SHARED = (
     Argument("--json", "print one JSON object and nothing else", bool),
     Argument("--debug", "show the tracebacks of errors", bool),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import DEVICE, Argument, Command
+from orbitgp.cli.command import BUDGET, DEVICE, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.fit import FEATURES, ORBITS, TASK, check_features, feature_map_of
 from orbitgp.cli.options import pair
@@ -29,7 +29,7 @@ ARGUMENTS = (
         default=["auto"],
     ),
     TASK,
-    Argument("--budget_seconds", "for each candidate, roughly", float, 300.0),
+    BUDGET,
     DEVICE,
     Argument("--seed", "of all random draws", int, 0),
     Argument(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import DEVICE, Argument, Command
+from orbitgp.cli.command import BUDGET, DEVICE, Argument, Command
 from orbitgp.cli.compare import estimator_for
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.fit import FEATURES, TASK, check_features, feature_map_of
@@ -29,7 +29,7 @@ ARGUMENTS = (
         default="auto",
     ),
     TASK,
-    Argument("--budget_seconds", "for each model, roughly", float, 300.0),
+    BUDGET,
     DEVICE,
     Argument("--seed", "of all random draws", int, 0),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from orbitgp.cli.bad_input import bad_input
-from orbitgp.cli.command import DEVICE, Argument, Command
+from orbitgp.cli.command import BUDGET, DEVICE, Argument, Command
 from orbitgp.cli.exit_codes import DONE
 from orbitgp.cli.learned import learned_part, learned_rows, scores_part, scores_text
 from orbitgp.cli.options import FitOptions, write_options
@@ -37,6 +37,12 @@ SETTINGS = {
     "climb_draws": "orbit draws of an input in learning",
     "search_size": "inputs that the width of the ranges is searched on",
     "calibration_size": "inputs that class probabilities are calibrated on",
+    "max_exact": "inputs up to which inference is exact",
+    "max_inducing": "inducing variables, at most",
+    "max_full_mean": "inputs up to which the mean has a variable for every input",
+    "num_draws": "transformations that all inputs share",
+    "num_inducing": "inducing variables; 0 is exact inference",
+    "full_mean": "1 for a mean with a variable for every input, or 0",
 }
 
 FEATURES = ("auto", "pixels", "oriented", "patches")
@@ -76,17 +82,15 @@ ARGUMENTS = (
         choices=("auto", "gaussian", "softmax", "stick-breaking", "polya-gamma"),
         default="auto",
     ),
-    Argument("--num_inducing", "inducing variables; as many as the budget allows", int),
-    Argument(
-        "--budget_seconds", "what inference may take, roughly; learning comes on top", float, 300.0
-    ),
+    Argument("--num_inducing", "inducing variables; none up to --settings.max_exact inputs", int),
+    BUDGET,
     DEVICE,
     Argument("--seed", "of all random draws", int, 0),
     *(
         Argument(
             f"--settings.{field.name}",
             SETTINGS[field.name],
-            int if field.type is int else float,
+            int,
             field.default,
             metavar=field.name.upper(),
         )

@@ -27,6 +27,7 @@ def learned_part(estimator: Any) -> LearnedPart:
         "num_inducing": None
         if estimator.evidence_kind_ == "exact"
         else len(estimator.model_.posterior.points),
+        "full_mean": bool(estimator.sizes_["full_mean"]),
     }
 
 

@@ -26,7 +26,7 @@ class FitOptions:
     kernel: str | None
     likelihood: str
     num_inducing: int | None
-    budget_seconds: float
+    budget_seconds: float | None
     device: str
     seed: int
     settings: TrainingSettings
@@ -36,7 +36,9 @@ class FitOptions:
         """From what was parsed, or read from a file."""
         given = {field.name: values[field.name] for field in fields(cls)}
         given["image_size"] = pair(given["image_size"])
-        given["settings"] = TrainingSettings(**given["settings"])
+        mean = given["settings"]["full_mean"]  # 0 or 1 on the line
+        mean = None if mean is None else bool(mean)
+        given["settings"] = TrainingSettings(**{**given["settings"], "full_mean": mean})
         return cls(**given)
 
     def anywhere(self) -> "FitOptions":

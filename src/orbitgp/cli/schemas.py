@@ -37,8 +37,8 @@ class ScoresPart(TypedDict):
 class LearnedPart(TypedDict):
     """What a fitted model found; evidence in nats.
 
-    `num_draws` are the orbit draws that exact inference shares, `num_inducing` the inducing
-    variables of a bound.
+    `num_draws` are the orbit draws that all inputs share, `num_inducing` the inducing variables of
+    a bound, and `full_mean` says whether its mean has a variable for every input.
     """
 
     task: Task
@@ -52,6 +52,7 @@ class LearnedPart(TypedDict):
     steps: int
     stopped: str
     num_inducing: int | None
+    full_mean: bool
 
 
 class FitRecord(LearnedPart):

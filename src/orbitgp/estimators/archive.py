@@ -16,7 +16,7 @@ from orbitgp.blueprints.model import fill, model_config, model_from
 from orbitgp.blueprints.orbits import orbit_from
 from orbitgp.callbacks.base import evaluations_from
 from orbitgp.errors import FileError
-from orbitgp.estimators.parameters import NAMELESS, parameters_of
+from orbitgp.estimators.parameters import NAMELESS, parameters_of, sizes_from
 from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.fit.settings import TrainingSettings
 from orbitgp.kernels import Kernel, with_variance
@@ -31,7 +31,7 @@ NUMBERS = ("scale_", "evidence_", "evidence_error_", "n_iter_", "n_features_in_"
 ARRAYS = ("classes_", "target_mean_", "target_scale_", "feature_names_in_", "input_shape_")
 OTHERS = (
     *("stopped_", "flat_target_", "num_data_", "evidence_kind_", "device_"),
-    "feature_evidence_",
+    *("feature_evidence_", "sizes_"),
 )
 
 
@@ -121,6 +121,7 @@ def fill_estimator(
         if not all(isinstance(fitted[name], int | float) for name in NUMBERS):
             raise TypeError(f"numbers expected, got {fitted}")
         _check_feature_evidence(fitted.get("feature_evidence_", {}))
+        fitted["sizes_"] = sizes_from(fitted["sizes_"], "the file")
         fitted |= {name: _array_from(*config["arrays"][name]) for name in config["arrays"]}
         if not set(fitted) <= {*NUMBERS, *OTHERS, *ARRAYS}:
             raise TypeError("unknown attributes")

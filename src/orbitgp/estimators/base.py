@@ -4,7 +4,7 @@ import copy
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from orbitgp.estimators.inputs import (
     scale_of,
 )
 from orbitgp.estimators.task import Task, Whole
-from orbitgp.fit.checkpoint import Checkpoint
+from orbitgp.fit.budget import Resources, affordable
 from orbitgp.fit.exact import solve_exact
 from orbitgp.fit.feature_choice import NAMES as FEATURES
 from orbitgp.fit.feature_choice import compare_features, describe, feature_makers, num_compared
@@ -42,7 +42,7 @@ from orbitgp.fit.initial import initial_model, max_axes
 from orbitgp.fit.learning import Learning
 from orbitgp.fit.log_odds import solve_log_odds
 from orbitgp.fit.named_kernels import NAMES as KERNELS
-from orbitgp.fit.plan import Plan, Resources, exact_plan, inducing_plan
+from orbitgp.fit.plan import Plan, Work, check_memory, plan_of
 from orbitgp.fit.problem import Problem, Sampling
 from orbitgp.fit.run import Outcome, run_fit
 from orbitgp.fit.settings import TrainingSettings
@@ -109,6 +109,13 @@ def _check_same_data(digest: str, first: str, group: Group) -> None:
         )
 
 
+def _inference(plan: Plan, task: Task) -> Inference:
+    """Return the kind of inference that the plan and the likelihood need."""
+    if task.final is not None:
+        return functools.partial(solve_log_odds, task.final)
+    return solve_with_inducing if plan.num_points else solve_exact
+
+
 class Warn(Callback):
     """What a guard had to do, as a warning of Python's: never silent."""
 
@@ -129,7 +136,7 @@ class InvariantGPEstimator(BaseEstimator):
         kernel: str | Kernel | None = None,
         inference: str = "auto",
         num_inducing: int | None = None,
-        budget_seconds: float = 300.0,
+        budget_seconds: float | None = None,
         settings: TrainingSettings | StochasticSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
@@ -169,10 +176,8 @@ class InvariantGPEstimator(BaseEstimator):
         self.input_shape_, self.device_ = np.array(X.shape[1:]), str(device)
         examples = self._examples(X, y, whole)
         orbit.measured_in(self.scale_)
-        group = current_group()
-        folder = NoFolder() if self.run is None else RunFolder(Path(self.run), group)
-        with explained():
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        folder, seed = self._begun() if whole is None else whole.begun
+        group = folder.group
         digest = digest_of(X, raw, *([] if whole is None else [np.array(whole.num_data)]))
         counted = raw if whole is None and hasattr(self, "classes_") else None
         about = about_data(examples.num_data, X, counted)
@@ -186,7 +191,7 @@ class InvariantGPEstimator(BaseEstimator):
         callbacks = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(callbacks if group.rank == 0 else ())
         fit = self._fit_stochastic if self.inference == "stochastic" else self._fit_by_evidence
-        self._take(fit(orbit, examples, task, generator, group, callback, folder.checkpoint))
+        self._take(fit(orbit, examples, task, generator, folder, callback))
         folder.finish(self, examples.x.cpu(), y, raw)
 
     def starting_from(self, X: np.ndarray) -> tuple[Orbit, torch.device]:
@@ -217,15 +222,14 @@ class InvariantGPEstimator(BaseEstimator):
         examples: Examples,
         task: Task,
         generator: torch.Generator,
-        group: Group,
+        folder: NoFolder,
         callback: Callback,
-        checkpoint: Checkpoint,
     ) -> Outcome:
         """Train hyperparameters and q(u) together, from minibatches of data and orbit samples."""
         settings = self.settings or StochasticSettings()
         assert isinstance(settings, StochasticSettings)
         x, likelihood = examples.x, task.likelihood if task.final is None else task.final
-        features = self._features(examples, task, group, callback)
+        features = self._features(examples, task, folder.group, callback)
         _num_features(copy.deepcopy(features).to(x.device), x)
         if isinstance(likelihood, LocalLikelihood):
             likelihood = with_recognition(likelihood, x, generator=generator)
@@ -238,9 +242,9 @@ class InvariantGPEstimator(BaseEstimator):
             settings,
             num_inducing=int(self.num_inducing or settings.num_inducing),
             generator=generator,
-            group=group,
+            group=folder.group,
             callback=callback,
-            checkpoint=checkpoint,
+            checkpoint=folder.checkpoint,
         )
 
     def _fit_by_evidence(
@@ -249,13 +253,12 @@ class InvariantGPEstimator(BaseEstimator):
         examples: Examples,
         task: Task,
         generator: torch.Generator,
-        group: Group,
+        folder: NoFolder,
         callback: Callback,
-        checkpoint: Checkpoint,
     ) -> Outcome:
         """Learn hyperparameters by the exact evidence of subsets, then solve for all data."""
-        learning, inference = self._learning(orbit, examples, task, generator, group, callback)
-        return run_fit(learning, inference, callback, checkpoint)
+        learning, inference = self._learning(orbit, examples, task, generator, folder, callback)
+        return run_fit(learning, inference, callback, folder.checkpoint)
 
     def _learning(
         self,
@@ -263,21 +266,19 @@ class InvariantGPEstimator(BaseEstimator):
         examples: Examples,
         task: Task,
         generator: torch.Generator,
-        group: Group,
+        folder: NoFolder,
         callback: Callback,
     ) -> tuple[Learning, Inference]:
-        """What is to be learned, and the kind of inference that the budget affords."""
-        x = examples.x
+        """What is to be learned, and the kind of inference that the number of data affords."""
+        x, group = examples.x, folder.group
         features = self._features(examples, task, group, callback)
         most = max_axes(task.likelihood, self.kernel)
         num_features = int(min(_num_features(copy.deepcopy(features).to(x.device), x), most))
-        plan, inference = self._plan(orbit, examples, task, num_features, group)
+        settings, plan = self._plan(orbit, examples, task, num_features, folder)
         model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
         problem = Problem(model, examples, task.max_ratio, group)
         sampling = Sampling(problem, plan.enumerated, generator)
-        settings = self.settings or TrainingSettings()
-        assert isinstance(settings, TrainingSettings)
-        return Learning(problem, sampling, settings, plan), inference
+        return Learning(problem, sampling, settings, plan), _inference(plan, task)
 
     def _features(
         self, examples: Examples, task: Task, group: Group, callback: Callback
@@ -292,31 +293,54 @@ class InvariantGPEstimator(BaseEstimator):
         return makers[max(makers, key=lambda name: self.feature_evidence_.get(name, 0.0))]()
 
     def _plan(
-        self, orbit: Orbit, examples: Examples, task: Task, num_features: int, group: Group
-    ) -> tuple[Plan, Inference]:
-        device = examples.x.device
-        memory, rates = memory_of(device, group.size), rates_of(device)
-        resources = Resources(float(self.budget_seconds), memory, group.size, rates)
-        sizes = {"num_features": num_features, "resources": resources}
-        resident = len(examples.x)
-        if task.final is None and self.num_inducing is None and task.in_memory and group.size == 1:
-            plan = exact_plan(orbit, num_data=resident, **sizes)
-            if plan is not None:
-                return plan, solve_exact
-        bound = inducing_plan(
-            orbit,
-            num_data=examples.num_data,
-            num_resident=resident,
-            num_inducing=None if self.num_inducing is None else int(self.num_inducing),
-            num_grams=task.num_grams,
-            full_mean=task.final is None and task.in_memory,
-            **sizes,
-        )
-        # threads and memory may differ from one machine to the next: the first process decides
-        bound = replace(bound, num_points=group.from_first(lambda: bound.num_points))
-        if task.final is not None:
-            return bound, functools.partial(solve_log_odds, task.final)
-        return bound, solve_with_inducing
+        self, orbit: Orbit, examples: Examples, task: Task, num_features: int, folder: NoFolder
+    ) -> tuple[TrainingSettings, Plan]:
+        """Return the settings with all sizes, which the first process chooses, and their plan."""
+        group, device = folder.group, examples.x.device
+        exact = task.final is None and task.in_memory
+        work = Work(orbit, examples.num_data, len(examples.x), exact, task.num_grams)
+        given = self._settings()
+
+        def choose(begun: Mapping[str, Any]) -> dict[str, Any]:
+            settings, memory = replace(given, **begun), memory_of(device, group.size)
+            if self.budget_seconds is not None:
+                speed = rates_of(device), num_features, group.size
+                bought = Resources(float(self.budget_seconds), memory, *speed)
+                settings = affordable(work, settings, bought)
+            plan = plan_of(work, settings)
+            check_memory(plan, memory)
+            return plan.sizes
+
+        settings = replace(given, **group.from_first(lambda: folder.sizes(choose)))
+        return settings, plan_of(work, settings)
+
+    def _settings(self) -> TrainingSettings:
+        """Return the settings with the kind of inference and the inducing variables as given."""
+        settings = self.settings or TrainingSettings()
+        assert isinstance(settings, TrainingSettings)
+        given = None if self.num_inducing is None else int(self.num_inducing)
+        if given is not None and settings.num_inducing not in (None, given):
+            raise InputError(
+                f"num_inducing={given}, but settings have num_inducing={settings.num_inducing}; "
+                "give one of them"
+            )
+        count = settings.num_inducing if given is None else given
+        if (self.inference == "exact" and count) or (self.inference == "inducing" and count == 0):
+            raise InputError(
+                f"inference={self.inference!r} contradicts num_inducing={count}; give one of them"
+            )
+        if self.inference == "exact":
+            count = 0
+        most = 0 if self.inference == "inducing" else settings.max_exact
+        return replace(settings, num_inducing=count, max_exact=most)
+
+    def _begun(self) -> tuple[NoFolder, int]:
+        """Return the folder of the run and the seed of all draws, the same in all processes."""
+        group = current_group()
+        folder = NoFolder(group) if self.run is None else RunFolder(Path(self.run), group)
+        with explained():
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return folder, group.from_first(lambda: folder.first_seed(self, seed))
 
     def _take(self, outcome: Outcome) -> None:
         self.model_ = outcome.model
@@ -327,7 +351,8 @@ class InvariantGPEstimator(BaseEstimator):
         self.evidence_curve_ = outcome.curve
         self.n_iter_ = outcome.num_steps
         self.stopped_ = outcome.stopped
-        self.num_draws_ = outcome.num_draws
+        self.sizes_ = outcome.sizes
+        self.num_draws_ = outcome.sizes["num_draws"]
         self.prediction_noise_: Tensor | None = outcome.noise
         self._prepare()
 
@@ -349,11 +374,19 @@ class InvariantGPEstimator(BaseEstimator):
             and 2 <= len(shape) <= 3
             and all(isinstance(length, int | np.integer) and length >= 1 for length in shape)
         )
-        number = isinstance(self.budget_seconds, int | float | np.number)
+        budget = self.budget_seconds
+        stochastic = self.inference == "stochastic"
+        bought = budget is None or (
+            isinstance(budget, int | float | np.number) and 0 < budget < math.inf and not stochastic
+        )
         right = {
             "orbit": (isinstance(self.orbit, str | Orbit), "a name or an orbit"),
             "num_inducing": (whole, "a whole number from 1 on, or None"),
-            "budget_seconds": (number and 0 < self.budget_seconds < math.inf, "positive"),
+            "budget_seconds": (
+                bought,
+                "positive, or None; with inference='stochastic' it must be None, since "
+                "StochasticSettings(num_steps=...) says how long training takes",
+            ),
             "image_shape": (sized, "(H, W) or (C, H, W), or None"),
             "inference": (self.inference in INFERENCES, f"one of {', '.join(INFERENCES)}"),
             "settings": (

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from orbitgp.callbacks.base import Callback
 from orbitgp.data.recognise import stream_of
-from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator
 from orbitgp.estimators.inputs import check_alike, check_dense, explained
@@ -77,14 +76,15 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         chooses between both. "stochastic" is the paper's own method: hyperparameters, inducing
         points and posterior are learned together from minibatches.
     num_inducing : int, optional
-        Number of inducing variables. With None, inference is exact where time and memory allow,
-        and otherwise takes as many as the budget allows.
-    budget_seconds : float, default=300
-        What inference may take, roughly. It decides whether inference is exact (up to some 20,000
-        inputs by default), or else how many inducing variables there are. Learning comes on top:
-        seconds to minutes, which smaller `settings` make shorter.
+        Number of inducing variables. With None, inference is exact up to 20,000 inputs in memory;
+        more inputs have a number of inducing variables that depends on theirs alone (`settings`).
+    budget_seconds : float, optional
+        The time that inference may take, roughly, on this machine. With None, all sizes depend on
+        the data and on `settings` alone, so that every machine learns the same model. A budget lets
+        this machine's speed and memory choose them; `sizes_` records the choice. Learning comes on
+        top: seconds to minutes, which smaller `settings` make shorter.
     settings : TrainingSettings or StochasticSettings, optional
-        Sizes of the subsets that hyperparameters are learned on; with `inference="stochastic"`,
+        Sizes of the fit; with `inference="stochastic"`,
         steps and rates of training.
     run : str or pathlib.Path, optional
         Folder for settings, log, checkpoints and model. The same call with the same data continues
@@ -120,6 +120,9 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         The device that `device` stood for.
     num_draws_ : int
         Transformations that all inputs share.
+    sizes_ : dict
+        "num_draws", "num_inducing" (0 if inference was exact) and "full_mean" of this fit;
+        ``TrainingSettings(**model.sizes_)`` gives the same sizes on any machine.
     evidence_curve_ : list of Evaluation
         Evidence and ranges after each step of learning.
     n_iter_ : int
@@ -163,7 +166,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         kernel: str | Kernel | None = None,
         inference: str = "auto",
         num_inducing: int | None = None,
-        budget_seconds: float = 300.0,
+        budget_seconds: float | None = None,
         settings: TrainingSettings | StochasticSettings | None = None,
         run: str | Path | None = None,
         callbacks: Sequence[Callback] = (),
@@ -242,14 +245,14 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         InputError
             If examples cannot be used, or differ from one pass to the next.
         """
-        stream = stream_of(source)
-        found = survey(stream, current_group(), classify=True)
+        stream, begun = stream_of(source), self._begun()
+        found = survey(stream, begun[0].group, classify=True, seed=begun[1])
         X, y = self._validated(found.x, found.y)
         check_classification_targets(y)
         self.classes_ = found.labels
-        return self._fit_classes(
-            X, y, Whole(stream, found.num_data, found.largest or 1.0, self._class_numbers)
-        )
+        scale = found.largest or 1.0
+        whole = Whole(stream, found.num_data, scale, self._class_numbers, begun)
+        return self._fit_classes(X, y, whole)
 
     def training_data(self, X: Any, y: Any) -> tuple[Tensor, Tensor, Task]:
         """Inputs and numbers of classes as the fitted model has them, and how they are modelled."""

@@ -8,6 +8,7 @@ import hashlib
 import json
 import platform
 import warnings
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,16 @@ from orbitgp.callbacks.base import Callback, JsonlLog
 from orbitgp.distributed.group import ALONE, Group
 from orbitgp.errors import FileError, InputError
 from orbitgp.estimators.archive import write_fitted
-from orbitgp.estimators.parameters import parameters_of
+from orbitgp.estimators.parameters import parameters_of, sizes_from
 from orbitgp.fit.checkpoint import Checkpoint, FileCheckpoint
-from orbitgp.sealed import MALFORMED, read_bytes, read_sealed, write_atomically, write_sealed
+from orbitgp.sealed import (
+    MALFORMED,
+    read_bytes,
+    read_sealed,
+    remove_leftovers,
+    write_atomically,
+    write_sealed,
+)
 
 VERSION = 1
 EXAMPLES = "orbitgp examples"
@@ -35,15 +43,27 @@ ENDED = "the evidence has been computed"
 
 
 class NoFolder:
-    """Nothing is kept."""
+    """A run of these processes that keeps nothing."""
 
     checkpoint: Checkpoint = Checkpoint()
     log: Callback = Callback()
+
+    def __init__(self, group: Group = ALONE) -> None:
+        self.group = group
+
+    def first_seed(self, estimator: Any, seed: int) -> int:
+        """Return the seed that the data are sampled with, before a run is opened: that given."""
+        del estimator
+        return seed
 
     def open(self, estimator: Any, data: str, about: dict[str, Any], seed: int) -> int:
         """The seed as given."""
         del estimator, data, about
         return seed
+
+    def sizes(self, choose: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Return the sizes of the run, chosen with those that it began with, if it did before."""
+        return choose({})
 
     def model(self) -> bytes | None:
         """The file of a model that was finished before; nothing."""
@@ -60,10 +80,27 @@ class RunFolder(NoFolder):
     """
 
     def __init__(self, path: Path, group: Group = ALONE) -> None:
-        self.path, self.group = path, group
+        super().__init__(group)
+        self.path = path
         self.model_path = path / "model.safetensors"
         self.checkpoint = FileCheckpoint(path / "checkpoint.safetensors", group)
         self.log = JsonlLog(path / "log.jsonl") if group.rank == 0 else Callback()
+
+    def first_seed(self, estimator: Any, seed: int) -> int:
+        """Return the seed that the run began with, if it did and the user gave none."""
+        path = self.path / "settings.json"
+        begun = path.exists() and estimator.random_state is None
+        return int(read_settings(path)["seed"]) if begun else seed
+
+    def sizes(self, choose: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Choose the sizes of a run once: another machine goes on with the same."""
+        path = self.path / "settings.json"
+        found = read_settings(path)
+        begun = sizes_from(found["sizes"], path) if "sizes" in found else {}
+        sizes = choose(begun)
+        if not begun:
+            _write_settings(path, {**found, "sizes": sizes})
+        return sizes
 
     def model(self) -> bytes | None:
         """The file of a finished model, or nothing."""
@@ -85,11 +122,11 @@ class RunFolder(NoFolder):
         }
         path = self.path / "settings.json"
         self.path.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.path)
         if not path.exists():
             record = {"version": VERSION, **asked, "data": about, "seed": seed}
             record["versions"] = _versions()
-            text = json.dumps(record, indent=2, ensure_ascii=False)
-            write_atomically(path, text.encode())
+            _write_settings(path, record)
             return seed
         found = read_settings(path)
         different = [name for name in asked if found.get(name) != asked[name]]
@@ -196,6 +233,11 @@ def read_settings(path: Path) -> dict[str, Any]:
     if found.get("version") != VERSION:
         raise FileError(f"{path} has format version {found.get('version')!r}; this is {VERSION}")
     return found
+
+
+def _write_settings(path: Path, record: Mapping[str, Any]) -> None:
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    write_atomically(path, text.encode())
 
 
 def _versions() -> dict[str, Any]:

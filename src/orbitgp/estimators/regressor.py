@@ -11,7 +11,6 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from orbitgp.data.recognise import stream_of
-from orbitgp.distributed.current import current_group
 from orbitgp.errors import InputError
 from orbitgp.estimators.base import InvariantGPEstimator
 from orbitgp.estimators.inputs import check_alike, check_dense, explained
@@ -52,14 +51,15 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         chooses between both. "stochastic" is the paper's own method: hyperparameters, inducing
         points and posterior are learned together from minibatches.
     num_inducing : int, optional
-        Number of inducing variables. With None, inference is exact where time and memory allow,
-        and otherwise takes as many as the budget allows.
-    budget_seconds : float, default=300
-        What inference may take, roughly. It decides whether inference is exact (up to some 20,000
-        inputs by default), or else how many inducing variables there are. Learning comes on top:
-        seconds to minutes, which smaller `settings` make shorter.
+        Number of inducing variables. With None, inference is exact up to 20,000 inputs in memory;
+        more inputs have a number of inducing variables that depends on theirs alone (`settings`).
+    budget_seconds : float, optional
+        The time that inference may take, roughly, on this machine. With None, all sizes depend on
+        the data and on `settings` alone, so that every machine learns the same model. A budget lets
+        this machine's speed and memory choose them; `sizes_` records the choice. Learning comes on
+        top: seconds to minutes, which smaller `settings` make shorter.
     settings : TrainingSettings or StochasticSettings, optional
-        Sizes of the subsets that hyperparameters are learned on; with `inference="stochastic"`,
+        Sizes of the fit; with `inference="stochastic"`,
         steps and rates of training.
     run : str or pathlib.Path, optional
         Folder for settings, log, checkpoints and model. The same call with the same data continues
@@ -94,6 +94,9 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         The device that `device` stood for.
     num_draws_ : int
         Transformations that all inputs share.
+    sizes_ : dict
+        "num_draws", "num_inducing" (0 if inference was exact) and "full_mean" of this fit;
+        ``TrainingSettings(**model.sizes_)`` gives the same sizes on any machine.
     evidence_curve_ : list of Evaluation
         Evidence and ranges after each step of learning.
     n_iter_ : int
@@ -185,13 +188,13 @@ class InvariantGPRegressor(RegressorMixin, InvariantGPEstimator):
         InputError
             If examples cannot be used, or differ from one pass to the next.
         """
-        stream = stream_of(source)
-        found = survey(stream, current_group(), classify=False)
+        stream, begun = stream_of(source), self._begun()
+        found = survey(stream, begun[0].group, classify=False, seed=begun[1])
         X, y = self._validated(found.x, found.y)
         if not np.isfinite(found.squares).all():
             raise InputError("squared targets overflow float64; rescale y")
         self.num_data_, self.target_mean_ = found.num_data, found.mean
-        whole = Whole(stream, found.num_data, found.largest or 1.0, self._standard)
+        whole = Whole(stream, found.num_data, found.largest or 1.0, self._standard, begun)
         return self._fit_targets(X, y, np.sqrt(found.squares / found.num_data), whole)
 
     def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[np.ndarray, np.ndarray]:

@@ -20,8 +20,6 @@ from orbitgp.inference.passes import chunk_generator
 SAMPLE_SIZE = 20_000
 """Examples that are kept in memory, to learn scales and ranges from."""
 
-SEED = 180805563
-
 
 @dataclass(frozen=True)
 class Survey:
@@ -60,9 +58,9 @@ class Survey:
         return Survey(**found)
 
 
-def survey(stream: Stream, group: Group, *, classify: bool) -> Survey:
-    """Of the whole stream, each process having read its part."""
-    own = survey_batches(stream.batches(group.rank, group.size), classify=classify)
+def survey(stream: Stream, group: Group, *, classify: bool, seed: int) -> Survey:
+    """Of the whole stream, each process having read its part; all must be given the same seed."""
+    own = survey_batches(stream.batches(group.rank, group.size), classify=classify, seed=seed)
     data = None if own is None else own.to_bytes()
     parts = [group.bytes_from(rank, data) for rank in range(group.size)]
     surveys = [Survey.from_bytes(part) for part in parts if part is not None]
@@ -71,12 +69,12 @@ def survey(stream: Stream, group: Group, *, classify: bool) -> Survey:
     return merge(surveys)
 
 
-def survey_batches(batches: Iterable[Batch], *, classify: bool) -> Survey | None:
+def survey_batches(batches: Iterable[Batch], *, classify: bool, seed: int) -> Survey | None:
     """Of some batches; nothing of none. In memory, little more than the sample and a batch."""
     total: list[Survey] = []
     waiting: list[Survey] = []
     for batch in batches:
-        part = survey_batch(batch, classify=classify)
+        part = survey_batch(batch, classify=classify, seed=seed)
         full = bool(total) and len(total[0].keys) == SAMPLE_SIZE
         waiting.append(part.below(total[0].keys[-1]) if full else part)
         if sum(len(part.keys) for part in waiting) > SAMPLE_SIZE // 4 or len(waiting) > 500:
@@ -85,14 +83,14 @@ def survey_batches(batches: Iterable[Batch], *, classify: bool) -> Survey | None
     return merge(parts) if parts else None
 
 
-def survey_batch(batch: Batch, *, classify: bool) -> Survey:
+def survey_batch(batch: Batch, *, classify: bool, seed: int) -> Survey:
     """Of one batch, all of it sampled."""
     x, y = np.asarray(batch.x), flat_labels(batch.y) if classify else np.asarray(batch.y)
     if len(x) != len(y) or not len(x):
         raise InputError(f"batch {batch.number} has {len(x)} inputs and {len(y)} targets")
     if x.dtype.kind not in "biuf":
         raise InputError(f"batch {batch.number} has inputs of type {x.dtype}; give numbers")
-    generator = chunk_generator(SEED, batch.number)
+    generator = chunk_generator(seed, batch.number)
     if not np.isfinite(x).all() or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         raise InputError(f"batch {batch.number} has values that are not finite; leave them out")
     targets = np.zeros((len(y), 0)) if classify else y.astype(np.float64).reshape(len(y), -1)

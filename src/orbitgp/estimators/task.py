@@ -7,6 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from orbitgp.data.stream import Stream
+from orbitgp.estimators.folder import NoFolder
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.likelihoods.local import LocalLikelihood
 
@@ -36,3 +37,5 @@ class Whole:
     num_data: int
     scale: float
     encode: Callable[[np.ndarray], Tensor]
+    begun: tuple[NoFolder, int]
+    """The folder of the run, and the seed that the sample was drawn with."""

@@ -175,7 +175,7 @@ def certificate(
     if not isinstance(model.model_, ExactInvariantGP):
         raise InputError(
             "certificate needs an exact posterior, but this fit gave a bound; fit fewer inputs, or "
-            "raise budget_seconds"
+            "raise max_exact of settings"
         )
     x = model.as_inputs(X)
     classes = getattr(model, "classes_", None)

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor
 
 from orbitgp.distributed.group import ALONE, Group
-from orbitgp.sealed import read_bytes, remove_leftovers, unseal, write_sealed
+from orbitgp.sealed import read_bytes, unseal, write_sealed
 
 FORM = "orbitgp checkpoint"
 
@@ -54,5 +54,4 @@ class FileCheckpoint(Checkpoint):
             run.restore(config, tensors)
 
     def _read(self) -> bytes | None:
-        remove_leftovers(self.path.parent)
         return read_bytes(self.path) if self.path.exists() else None

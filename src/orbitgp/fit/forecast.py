@@ -1,11 +1,18 @@
-"""How long a fit will take on this machine, for people who wait."""
+"""How long a fit will take on this machine, for people who wait: nothing depends on it."""
 
+import math
 import time
 
 from orbitgp.devices import rates_of
+from orbitgp.fit.budget import (
+    Resources,
+    bound_seconds,
+    factor_seconds,
+    full_mean_seconds,
+    kernel_seconds,
+)
 from orbitgp.fit.checks import NUM_EXAMINED
 from orbitgp.fit.learning import NUM_CHECKED, Learning
-from orbitgp.fit.plan import factor_seconds, kernel_seconds
 
 SCANNED, SEARCHED, EXAMINED = 24, 9, 5
 """Evaluations of a scan, of the search over the width, and of the spread over draws."""
@@ -21,17 +28,18 @@ PROBED = 8
 
 
 def expected_seconds(learning: Learning) -> float:
-    """Evaluations of each phase by their sizes; the cost of orbit and features is measured."""
+    """Return the time of all phases by their sizes; that of orbit and features is measured."""
     probe = learning.landscape(NUM_CHECKED, PROBED)
     start = time.perf_counter()
     points = probe.subset.points(learning.problem.model)
     point = (time.perf_counter() - start) / (points.shape[0] * points.shape[1])
-    rates = rates_of(points.device)
+    group = learning.problem.group
+    speed = Resources(math.inf, math.inf, rates_of(points.device), points.shape[2], group.size)
 
     def evaluation(num_data: int, num_draws: int) -> float:
         size = min(num_data, len(learning.problem.examples.x))
-        kernel = kernel_seconds(size, num_draws, points.shape[2], rates)
-        return size * num_draws * point + kernel + FACTORED * factor_seconds(size, rates)
+        kernel = kernel_seconds(size, num_draws, speed)
+        return size * num_draws * point + kernel + FACTORED * factor_seconds(size, speed)
 
     settings, plan = learning.settings, learning.plan
     climb_draws, scan_draws, widths = settings.climb_draws, settings.scan_draws, 0
@@ -39,9 +47,10 @@ def expected_seconds(learning: Learning) -> float:
         climb_draws = scan_draws = plan.num_draws
     else:
         widths = learning.parameters.num_widths
-    solved = plan.seconds  # that of a bound counts everything
     if plan.kind == "exact":
         solved = 2 * evaluation(plan.num_data, plan.num_draws)
+    else:
+        solved = bound_seconds(plan, speed) + plan.full_mean * full_mean_seconds(plan, speed)
     climbed = PER_STEP * settings.max_steps * GRADIENT
     return (
         SCANNED * evaluation(settings.scan_size, scan_draws)

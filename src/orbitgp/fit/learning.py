@@ -8,7 +8,7 @@ All draws are made at the start, so learning that is resumed after any step ends
 """
 
 import functools
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ NUM_PHASES = 4
 MAX_FINE, FINE_STEPS = (600, 16_000), 10
 """Data and orbit points up to which the search ends with a fine scan and a climb, and its steps."""
 
-MAX_DRAWS = 64
 NUM_CHECKED = 64
 """Data that the orbit is tried on before anything else is done."""
 
@@ -170,7 +169,7 @@ class Learning:
             "num_steps": self.num_steps,
             "stopped": self.stopped,
             "curve": [asdict(evaluation) for evaluation in self.curve],
-            "sizes": [self.plan.num_draws, self.plan.num_points, self.plan.full_mean],
+            "sizes": self.plan.sizes,
         }
         # one number more, since files hold no empty tensors
         return config, {"z": torch.from_numpy(np.append(self.z, 0.0))}
@@ -181,13 +180,14 @@ class Learning:
             z = tensors["z"].double().numpy()[:-1]
             if z.shape != self.z.shape or not np.isfinite(z).all():
                 raise ValueError(f"{len(z)} hyperparameters where there are {len(self.z)}")
-            plan = self._plan_from(config["sizes"])
+            if config["sizes"] != self.plan.sizes:
+                raise ValueError(f"sizes {config['sizes']!r:.80} where {self.plan.sizes} are taken")
             phase, num_steps = int(config["phase"]), int(config["num_steps"])
             if not 0 <= phase <= NUM_PHASES or num_steps < 0:
                 raise ValueError(f"phase {phase} after {num_steps} steps")
             curve = evaluations_from(config["curve"])
             self.phase, self.num_steps, self.z = phase, num_steps, z.copy()
-            self.plan, self.stopped, self.curve = plan, str(config["stopped"]), curve
+            self.stopped, self.curve = str(config["stopped"]), curve
         except FileError:
             raise
         except MALFORMED as error:
@@ -196,17 +196,6 @@ class Learning:
                 "delete it to start again"
             ) from None
         self.parameters.assign(self.z)
-
-    def _plan_from(self, sizes: list[int]) -> Plan:
-        """As the run began: another number of processes or threads must not change it."""
-        num_draws, num_points, full_mean = (int(size) for size in sizes)
-        known = len(self.problem.examples.x)
-        if not (1 <= num_draws <= MAX_DRAWS and 0 <= num_points <= known):
-            raise ValueError(f"sizes {sizes} for {known} data")
-        if (num_points == 0) != (self.plan.num_points == 0):
-            raise ValueError("another kind of inference")
-        sizes_then = {"num_draws": num_draws, "num_points": num_points}
-        return replace(self.plan, **sizes_then, full_mean=bool(full_mean))
 
 
 def _tell(callback: Callback, step: int, work: str, landscape: Landscape) -> None:

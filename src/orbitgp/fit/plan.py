@@ -1,11 +1,14 @@
-"""What a budget affords: exact inference or a bound, how many draws and inducing variables."""
+"""The sizes of inference: exact or a bound, how many draws and inducing variables.
+
+They depend on the data and on the settings alone, so that every machine learns the same model.
+"""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
-import torch
-
-from orbitgp.devices import Rates, rates_of
+from orbitgp.errors import InputError
+from orbitgp.fit.settings import TrainingSettings
 from orbitgp.inference.full_data_mean import NUM_COLUMNS
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 
@@ -20,42 +23,65 @@ LARGEST_ENUMERATED = 64
 MAX_ENUMERATED = 4e7
 """N P² up to which a finite orbit is enumerated."""
 
-EXACT_SHARE = 0.8
-"""Of the budget, for the last factorisation; learning takes a minute whatever N is."""
-
-MEAN_SHARE, INDUCING_SHARE = 0.6, 0.15
-"""Of the budget, for a mean on all data, and for the inducing variables."""
-
-MEAN_ROUNDS, ROUND = 60, 1.3
-"""Products with K for a mean on all data, and the exponentials that an entry in each is worth."""
-
-NUM_SOLVES = 8
-"""Factorisations of M×M matrices while the ratio is chosen."""
+MAX_GRAM = 7e11
+"""G N M², which limits M: the products of G passes, some 45 s of two threads."""
 
 FEWEST_POINTS = 500
-"""Inducing variables, however small the budget."""
+"""The number of inducing variables that even the largest data have."""
+
+MEMORY_SHARE = 0.8
+"""The part of the memory that matrices may take; data and orbit points need the rest."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The data that inference is for: N of them, of which some or all are in memory.
+
+    `can_be_exact` says whether the likelihood is Gaussian and the data are no stream. G passes
+    over all data (`num_grams`) take N M² operations each.
+    """
+
+    orbit: Orbit
+    num_data: int
+    num_resident: int
+    can_be_exact: bool = True
+    num_grams: float = 1.0
+
+    @property
+    def most_points(self) -> int:
+        """The largest M: half of a sample remains to estimate what M variables leave open."""
+        whole = self.num_resident == self.num_data
+        return self.num_resident if whole else max(1, self.num_resident // 2)
 
 
 @dataclass(frozen=True)
 class Plan:
     """Inference on N inputs with S draws each, or with all P points of a finite orbit.
 
-    Exact without inducing variables; with M of them a bound, with `full_mean` one whose mean has a
-    variable for every datum.
+    Inference is exact without inducing variables. M of them make a bound; with `full_mean` its
+    mean has a variable for every datum.
     """
 
     num_data: int
     num_draws: int
     enumerated: bool
-    seconds: float
-    """Of a solution."""
     num_points: int = 0
     full_mean: bool = False
+    num_grams: float = 1.0
 
     @property
     def kind(self) -> str:
-        """Of the evidence: "exact", or a lower "bound"."""
+        """The kind of the evidence: "exact", or a lower "bound"."""
         return "bound" if self.num_points else "exact"
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The fields of `TrainingSettings` that give this plan on any machine."""
+        return {
+            "num_draws": self.num_draws,
+            "num_inducing": self.num_points,
+            "full_mean": self.full_mean,
+        }
 
     @property
     def num_bytes(self) -> float:
@@ -67,7 +93,7 @@ class Plan:
         return mean + 6 * 8.0 * self.num_points**2
 
     def describe(self, seconds: float, device: str = "cpu") -> str:
-        """For people who wait; `seconds` are those of the whole fit."""
+        """A line for people who wait; `seconds` are those of the whole fit."""
         where = "" if device == "cpu" else f" on {device}"
         draws = "all points" if self.enumerated else f"{self.num_draws} draws"
         sizes = f"{self.num_data:,} inputs × {draws} of their orbits"
@@ -81,107 +107,103 @@ class Plan:
         )
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What a fit may use: seconds, bytes, a device, and how many processes share the work."""
+def plan_of(work: Work, settings: TrainingSettings) -> Plan:
+    """Return the plan with the sizes that the settings give, or else with the usual ones.
 
-    seconds: float
-    memory: float
-    processes: int = 1
-    rates: Rates = field(default_factory=lambda: rates_of(torch.device("cpu")))
-
-
-def exact_plan(
-    orbit: Orbit, *, num_data: int, num_features: int, resources: Resources
-) -> Plan | None:
-    """The plan of exact inference; None where the budget or the memory does not allow it."""
-    enumerated = is_enumerated(orbit, num_data)
-    fits = [count for count in DRAWS if num_data * count**2 <= MAX_PAIRS]
-    draws = int(orbit.size) if enumerated else orbit.num_shared(fits[0] if fits else DRAWS[-1])
-    taken = solution_seconds(num_data, draws, num_features, resources.rates)
-    plan = Plan(num_data, draws, enumerated, taken)
-    affordable = taken <= EXACT_SHARE * resources.seconds and plan.num_bytes <= resources.memory
-    return plan if affordable else None
+    M does not depend on the orbit, so that bounds can be compared.
+    """
+    if not _num_points(work, settings):
+        enumerated = is_enumerated(work.orbit, work.num_data)
+        draws = int(work.orbit.size) if enumerated else _exact_draws(work, settings)
+        return Plan(work.num_data, draws, enumerated)
+    usual = bound_draws(work, settings)
+    enumerated = is_enumerated(work.orbit, work.num_data) and work.orbit.size <= usual
+    return Plan(
+        work.num_data,
+        work.orbit.num_shared(usual),
+        enumerated,
+        _num_points(work, settings),
+        _has_full_mean(work, settings),
+        work.num_grams,
+    )
 
 
 def is_enumerated(orbit: Orbit, num_data: int) -> bool:
-    """Whether all points of an orbit are few enough."""
+    """Return whether all points of an orbit are few enough."""
     few = isinstance(orbit, FiniteOrbit) and orbit.size <= LARGEST_ENUMERATED
     return few and num_data * orbit.size**2 <= MAX_ENUMERATED
 
 
-def inducing_plan(
-    orbit: Orbit,
-    *,
-    num_data: int,
-    num_resident: int,
-    num_features: int,
-    resources: Resources,
-    num_inducing: int | None,
-    num_grams: float = 1.0,
-    full_mean: bool = True,
-) -> Plan:
-    """The plan of a bound; the same M for all orbits, so that their bounds can be compared.
+def bound_draws(work: Work, settings: TrainingSettings) -> int:
+    """Return the number of draws of a bound, before an orbit rounds it."""
+    if settings.num_draws is not None:
+        return settings.num_draws
+    fewest, most = BOUND_DRAWS
+    return min(max(int(math.sqrt(MAX_PAIRS / work.num_data)), fewest), most)
 
-    A mean on all data takes its time first. G counts the passes of N M² operations.
-    """
-    usual = min(max(int(math.sqrt(MAX_PAIRS / num_data)), BOUND_DRAWS[0]), BOUND_DRAWS[1])
-    enumerated = is_enumerated(orbit, num_data) and orbit.size <= usual
-    draws = orbit.num_shared(usual)
-    rates = resources.rates
-    mean_seconds = full_mean_seconds(num_data, usual, num_features, rates)
-    full_mean = full_mean and num_inducing is None and num_resident == num_data
-    full_mean &= resources.processes == 1 and mean_seconds <= MEAN_SHARE * resources.seconds
-    full_mean &= Plan(num_data, 1, False, 0.0, 1, True).num_bytes <= resources.memory
 
-    def seconds(num_points: int) -> float:
-        shared = num_data * num_points * (usual**2 * entry_seconds(num_features, rates))
-        shared += num_grams * 3 * num_data * num_points**2 / rates.float64_flops
-        own = (num_points * usual) ** 2 / 2 * entry_seconds(num_features, rates)
-        own += (3 + NUM_SOLVES) * num_points**3 / rates.float64_flops
-        return shared / resources.processes + own
+def _exact_draws(work: Work, settings: TrainingSettings) -> int:
+    """Return the number of draws that exact inference shares."""
+    fits = [count for count in DRAWS if work.num_data * count**2 <= MAX_PAIRS]
+    usual = fits[0] if fits else DRAWS[-1]
+    return work.orbit.num_shared(usual if settings.num_draws is None else settings.num_draws)
 
-    # of a stream, half of the sample in memory is left to estimate what is unexplained
-    largest = num_resident if num_resident == num_data else max(1, num_resident // 2)
-    num_points = min(largest, FEWEST_POINTS)
-    if num_inducing is None:
-        budget = INDUCING_SHARE * resources.seconds
-        sizes = (int(FEWEST_POINTS * 1.1**power) for power in range(50))
-        fits = [
-            size
-            for size in (*sizes, largest)
-            if size <= largest and seconds(size) <= budget and 48 * size**2 <= resources.memory
-        ]
-        num_points = max([num_points, *fits])
+
+def _num_points(work: Work, settings: TrainingSettings) -> int:
+    """Return M; 0 for exact inference."""
+    given = settings.num_inducing
+    if given is None:
+        return usual_points(work, settings)
+    if not given and not work.can_be_exact:
+        raise InputError(
+            "exact inference (inference='exact' or num_inducing=0) needs likelihood='gaussian' and "
+            "data in memory; got a stream or another likelihood: use inference='inducing'"
+        )
+    return min(work.most_points, given)
+
+
+def usual_points(work: Work, settings: TrainingSettings) -> int:
+    """Return M by the number of data: G N M² ≤ 7·10¹¹, from 500 to `max_inducing`."""
+    if work.can_be_exact and work.num_data <= settings.max_exact:
+        return 0
+    most = int(math.sqrt(MAX_GRAM / (work.num_grams * work.num_data)))
+    return min(max(most, FEWEST_POINTS), settings.max_inducing, work.most_points)
+
+
+def _has_full_mean(work: Work, settings: TrainingSettings) -> bool:
+    """Return whether the mean of a bound has a variable for every datum."""
+    if settings.full_mean is None:
+        few = work.num_data <= settings.max_full_mean
+        return work.can_be_exact and settings.num_inducing is None and few
+    if settings.full_mean and not work.can_be_exact:
+        raise InputError(
+            "full_mean=True needs likelihood='gaussian' and data in memory; got a stream or "
+            "another likelihood: give False or None"
+        )
+    return bool(settings.full_mean)
+
+
+def check_memory(plan: Plan, memory: float) -> None:
+    """Refuse a plan whose matrices do not fit into this many bytes, and say what would fit."""
+    usable = MEMORY_SHARE * memory
+    if plan.num_bytes <= usable:
+        return
+    points = max(1, min(int(math.sqrt(usable / (6 * 8))), plan.num_points or plan.num_data))
+    if not plan.num_points:
+        what = f"exact inference with {plan.num_data:,} inputs"
+        exact = int(math.sqrt(usable / (3 * 8)))
+        remedy = f"num_inducing={points} fits, and exact inference with up to {exact:,} inputs"
+    elif plan.full_mean:
+        what = f"a mean on all {plan.num_data:,} inputs"
+        remedy = f"num_inducing={points} fits, whose mean has no variable for every input"
     else:
-        num_points = min(largest, num_inducing)
-    total = seconds(num_points) + (mean_seconds if full_mean else 0.0)
-    return Plan(num_data, draws, enumerated, total, num_points, full_mean)
-
-
-def entry_seconds(num_features: int, rates: Rates) -> float:
-    """Of one base covariance: its product and its exponential."""
-    return 1 / rates.entries + 2 * num_features / rates.flops
-
-
-def solution_seconds(num_data: int, num_draws: int, num_features: int, rates: Rates) -> float:
-    """Of one covariance of all data, its factorisation and what leaves each datum out."""
-    return kernel_seconds(num_data, num_draws, num_features, rates) + factor_seconds(
-        num_data, rates
+        what = f"a bound with {plan.num_points:,} inducing variables"
+        remedy = f"num_inducing={points} fits"
+    raise InputError(
+        f"{what} needs {_gigabytes(plan.num_bytes)} of memory, but only {_gigabytes(usable)} of "
+        f"{_gigabytes(memory)} can be used; {remedy}"
     )
 
 
-def kernel_seconds(num_data: int, num_draws: int, num_features: int, rates: Rates) -> float:
-    """Of the covariance of averages over S points."""
-    return (num_data * num_draws) ** 2 / 2 * entry_seconds(num_features, rates)
-
-
-def factor_seconds(num_data: int, rates: Rates) -> float:
-    """Of a factorisation, and what is solved with it."""
-    return num_data**3 / rates.float64_flops
-
-
-def full_mean_seconds(num_data: int, num_draws: int, num_features: int, rates: Rates) -> float:
-    """Of a mean on all data by conjugate gradients, for a few ratios."""
-    entry = num_draws**2 * entry_seconds(num_features, rates) + MEAN_ROUNDS * ROUND / rates.entries
-    return num_data**2 / 2 * entry
+def _gigabytes(num_bytes: float) -> str:
+    return f"{num_bytes / 1e9:.3g} GB"

@@ -28,7 +28,8 @@ class Outcome:
     evidence_error: float
     kind: str
     """What the evidence is: "exact", or a lower "bound"."""
-    num_draws: int
+    sizes: dict[str, Any]
+    """The fields of `TrainingSettings` that give the same model on another machine."""
     noise: Float[Tensor, "1 S K"] | None
     """Of the draws that all inputs share; None where a finite orbit is enumerated."""
     curve: list[Evaluation]
@@ -66,7 +67,7 @@ def run_fit(
         solution.evidence,
         error,
         learning.plan.kind,
-        learning.plan.num_draws,
+        learning.plan.sizes,
         learning.noise,
         learning.curve,
         learning.num_steps,

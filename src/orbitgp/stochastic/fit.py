@@ -83,7 +83,11 @@ def fit_stochastic(
         evidence=evidence,
         evidence_error=error,
         kind="bound",
-        num_draws=settings.prediction_draws if noise is None else noise.shape[1],
+        sizes={
+            "num_draws": int(fitted.orbit.size) if noise is None else noise.shape[1],
+            "num_inducing": len(fitted.posterior.points),
+            "full_mean": False,
+        },
         noise=noise,
         curve=training.curve,
         num_steps=training.num_steps,
