@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from orbitgp.cli import main, schemas
-from orbitgp.cli.fit import ORBITS, SETTINGS
+from orbitgp.cli.fit import INFERENCES, ORBITS, SETTINGS, STOCHASTIC
 from orbitgp.cli.options import read_options
 from orbitgp.cli.task import decide
 from orbitgp.errors import FileError
+from orbitgp.estimators.base import INFERENCES as KINDS
 from orbitgp.fit.settings import TrainingSettings
 from orbitgp.orbits.names import NAMES
+from orbitgp.stochastic.settings import StochasticSettings
 from tests.cli.conftest import QUICK, ROOT, environment, orbitgp
 from tests.cli.schema import conforms
 from tests.processes import on_a_terminal
@@ -168,13 +170,29 @@ def test_the_labels_decide(labels, task):
         assert decide(labels, asked).task == asked
 
 
+def test_stochastic_training_from_the_line(images, tmp_path):
+    """Its own settings count, and are kept for `resume`."""
+    own = ("--stochastic.num_steps", 20, "--stochastic.batch_size", 16, "--features", "pixels")
+    run = orbitgp(
+        *("fit", "--data", images, "--orbit", "rotation", "--out", tmp_path / "run"),
+        *("--inference", "stochastic", "--num_inducing", 20, *own, "--json"),
+    )
+    record = json.loads(run.stdout)
+    conforms(record, schemas.FitRecord)
+    assert (record["evidence_kind"], record["steps"], record["num_inducing"]) == ("bound", 20, 20)
+    kept = read_options(tmp_path / "run")
+    assert (kept.inference, kept.stochastic.num_steps) == ("stochastic", 20)
+
+
 def test_help_knows_all_settings_and_orbits():
     assert SETTINGS.keys() == vars(TrainingSettings()).keys()
+    assert STOCHASTIC.keys() == vars(StochasticSettings()).keys()
+    assert INFERENCES == KINDS
     assert ORBITS == NAMES
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"schema": "orbitgp.command/1"}', '{"schema": "orbitgp.command/2"}']
+    "text", ["{", "[]", '{"schema": "orbitgp.command/1"}', '{"schema": "orbitgp.command/3"}']
 )
 def test_a_damaged_command_file_is_refused(tmp_path, text):
     with pytest.raises(FileError, match="no step was taken"):

@@ -17,6 +17,7 @@ from orbitgp.cli.reading import DATA, files_of, read_labelled
 from orbitgp.cli.schemas import FitRecord, ScoresPart
 from orbitgp.errors import InputError
 from orbitgp.fit.settings import TrainingSettings
+from orbitgp.stochastic.settings import StochasticSettings
 
 if TYPE_CHECKING:
     from orbitgp.cli.task import Decision
@@ -45,6 +46,25 @@ SETTINGS = {
     "full_mean": "1 for a mean with a variable for every input, or 0",
 }
 
+STOCHASTIC = {
+    "num_steps": "steps of stochastic training",
+    "batch_size": "inputs of a step, over all processes",
+    "num_draws": "orbit samples of an input in a step",
+    "group_size": "orbit samples that are spread evenly together",
+    "num_inducing": "inducing points, without --num_inducing",
+    "rate": "learning rate of ranges, kernel and noise",
+    "point_rate": "learning rate of inducing points, in standard deviations of features",
+    "last_rate": "part of both rates that is left at the last step",
+    "memory": "inputs whose statistics the posterior remembers",
+    "averaged": "part of the steps, at the end, over which the posterior is an average",
+    "start_size": "inputs that training starts from",
+    "last_draws": "orbit samples of an input in the last pass",
+    "prediction_draws": "orbit samples that predictions share",
+    "report_every": "steps between two points of the evidence curve",
+    "checkpoint_every": "steps between two checkpoints",
+}
+
+INFERENCES = ("auto", "exact", "inducing", "stochastic")
 FEATURES = ("auto", "pixels", "oriented", "patches")
 KERNELS = tuple(
     name + end for end in ("", "-ard") for name in ("rbf", "matern-1/2", "matern-3/2", "matern-5/2")
@@ -82,19 +102,30 @@ ARGUMENTS = (
         choices=("auto", "gaussian", "softmax", "stick-breaking", "polya-gamma"),
         default="auto",
     ),
+    Argument(
+        "--inference",
+        "stochastic learns everything together from minibatches, as in the paper; auto is exact, "
+        "or takes inducing variables where there are many inputs",
+        choices=INFERENCES,
+        default="auto",
+    ),
     Argument("--num_inducing", "inducing variables; none up to --settings.max_exact inputs", int),
     BUDGET,
     DEVICE,
     Argument("--seed", "of all random draws", int, 0),
     *(
         Argument(
-            f"--settings.{field.name}",
-            SETTINGS[field.name],
-            int,
+            f"--{group}.{field.name}",
+            words[field.name],
+            float if field.type is float else int,
             field.default,
             metavar=field.name.upper(),
         )
-        for field in fields(TrainingSettings)
+        for group, kind, words in (
+            ("settings", TrainingSettings, SETTINGS),
+            ("stochastic", StochasticSettings, STOCHASTIC),
+        )
+        for field in fields(kind)
     ),
 )
 
@@ -175,7 +206,8 @@ def fitted(
         kernel=options.kernel,
         num_inducing=options.num_inducing,
         budget_seconds=options.budget_seconds,
-        settings=options.settings,
+        inference=options.inference,
+        settings=options.stochastic if options.inference == "stochastic" else options.settings,
         run=run,
         device=options.device,
         callbacks=[FitWatcher(options, run, output)],

@@ -8,9 +8,10 @@ from typing import Any
 
 from orbitgp.errors import FileError, InputError
 from orbitgp.fit.settings import TrainingSettings
+from orbitgp.stochastic.settings import StochasticSettings
 
 COMMAND_FILE = "command.json"
-SCHEMA = "orbitgp.command/2"
+SCHEMA = "orbitgp.command/3"
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,13 @@ class FitOptions:
     features: str
     kernel: str | None
     likelihood: str
+    inference: str
     num_inducing: int | None
     budget_seconds: float | None
     device: str
     seed: int
     settings: TrainingSettings
+    stochastic: StochasticSettings
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "FitOptions":
@@ -39,6 +42,7 @@ class FitOptions:
         mean = given["settings"]["full_mean"]  # 0 or 1 on the line
         mean = None if mean is None else bool(mean)
         given["settings"] = TrainingSettings(**{**given["settings"], "full_mean": mean})
+        given["stochastic"] = StochasticSettings(**given["stochastic"])
         return cls(**given)
 
     def anywhere(self) -> "FitOptions":
