@@ -4,16 +4,12 @@ Absolute times on a shared machine are noise; so is a ratio between two runs.
 """
 
 import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import gpytorch
-import torch
-
-from orbitgp.processor import multiplies_bfloat16, processor_name
+from experiments.record import machine
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -30,19 +26,6 @@ def interleaved(
             if round_:
                 seconds[name].append(time.perf_counter() - start)
     return seconds
-
-
-def machine() -> dict[str, object]:
-    """What the figures were measured on."""
-    return {
-        "processor": processor_name(),
-        "threads": torch.get_num_threads(),
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "multiplies_bfloat16": multiplies_bfloat16(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "gpytorch": gpytorch.__version__,
-    }
 
 
 def report(

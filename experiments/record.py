@@ -1,16 +1,18 @@
 """How a result is recorded."""
 
 import json
+import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gpytorch
 import numpy as np
 import torch
 
 import orbitgp
-from benchmarks.timing import machine
+from orbitgp.processor import multiplies_bfloat16, processor_name
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -28,6 +30,19 @@ def code_version() -> dict[str, Any]:
     lines = [line for line in changed.splitlines() if "/results/" not in line]
     commit = git("rev-parse", "HEAD") or None
     return {"commit": commit, "clean": commit is not None and not lines}
+
+
+def machine() -> dict[str, object]:
+    """Return the CPU and the versions that a result was measured with."""
+    return {
+        "processor": processor_name(),
+        "threads": torch.get_num_threads(),
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "multiplies_bfloat16": multiplies_bfloat16(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "gpytorch": gpytorch.__version__,
+    }
 
 
 def record(folder: Path, name: str, command: str, seed: int, values: dict[str, Any]) -> Path:
