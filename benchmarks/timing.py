@@ -4,14 +4,12 @@ Absolute times on a shared machine are noise; so is a ratio between two runs.
 """
 
 import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import gpytorch
-import torch
+from experiments.record import machine
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -28,24 +26,6 @@ def interleaved(
             if round_:
                 seconds[name].append(time.perf_counter() - start)
     return seconds
-
-
-def machine() -> dict[str, object]:
-    """What the figures were measured on."""
-    return {
-        "processor": _processor(),
-        "threads": torch.get_num_threads(),
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "gpytorch": gpytorch.__version__,
-    }
-
-
-def _processor() -> str:
-    """Return the name that its maker gives it, if PyTorch knows it, or the architecture."""
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
-    return str(capabilities.get("cpu_name") or platform.machine())
 
 
 def report(

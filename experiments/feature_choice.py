@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.suite.data import IMAGES, load
-from benchmarks.suite.prediction import of_probabilities, scores
+from experiments.prediction import of_probabilities, scores
 from experiments.record import RESULTS, record_once
+from experiments.splits import IMAGES, load
 from orbitgp import InvariantGPClassifier
 
 SIZE = 1000

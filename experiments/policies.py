@@ -12,7 +12,7 @@ each.
 
 import argparse
 import functools
-import importlib
+import importlib.util
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,6 @@ from torch.nn.functional import cross_entropy, pad
 from experiments.order import load
 from experiments.record import RESULTS, record_once
 from orbitgp import InvariantGPClassifier, export_policy, tolerated
-from tests.export.libraries import declare_operators
 
 DATA = ("mnist-1000", "fashion-1000", "malaria-1000", "cifar-1000")
 POLICIES = ("none", "hand", "trivial", "rand", "ours")
@@ -39,6 +38,12 @@ VALIDATION = 5
 WIDTHS = (16, 32, 64)
 STEPS, BATCH = 1000, 50
 RATE, DECAY = 0.1, 5e-4
+
+OPERATORS = {
+    "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+}
+"""What torchvision declares, and none of its transforms uses."""
 
 Augment = Callable[[Tensor], Tensor]
 """Images [B, C, H, W] with values from 0 to 1 to images of the same shape."""
@@ -140,6 +145,22 @@ def flipped(images: Tensor, axis: int) -> Tensor:
     """Half of them."""
     chosen = torch.rand(len(images), 1, 1, 1) < 0.5
     return torch.where(chosen, images.flip(axis), images)
+
+
+def declare_operators() -> None:
+    """Declare the operators of torchvision if its compiled part was built for another torch.
+
+    Without them torchvision cannot be imported, although its transforms use none.
+    """
+    spec: Any = importlib.util.find_spec("torchvision")
+    (folder,) = spec.submodule_search_locations
+    try:
+        for compiled in Path(folder).glob("_C*"):
+            torch.ops.load_library(str(compiled))
+    except OSError:
+        for name, form in OPERATORS.items():
+            if not hasattr(torch.ops.torchvision, name):
+                torch.library.define(f"torchvision::{name}", form)
 
 
 def transforms() -> Any:

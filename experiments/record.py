@@ -1,16 +1,17 @@
 """How a result is recorded."""
 
 import json
+import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gpytorch
 import numpy as np
 import torch
 
 import orbitgp
-from benchmarks.timing import machine
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -28,6 +29,24 @@ def code_version() -> dict[str, Any]:
     lines = [line for line in changed.splitlines() if "/results/" not in line]
     commit = git("rev-parse", "HEAD") or None
     return {"commit": commit, "clean": commit is not None and not lines}
+
+
+def machine() -> dict[str, object]:
+    """Return the CPU and the versions that a result was measured with."""
+    return {
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "gpytorch": gpytorch.__version__,
+    }
+
+
+def _processor() -> str:
+    """Return the name that its maker gives it, if PyTorch knows it, or the architecture."""
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    return str(capabilities.get("cpu_name") or platform.machine())
 
 
 def record(folder: Path, name: str, command: str, seed: int, values: dict[str, Any]) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orbitgp
 
-PACKAGE = Path(orbitgp.__file__).parent
+PACKAGE, ROOT = Path(orbitgp.__file__).parent, Path(__file__).parent.parent
 
 # from the ground up; modules of one layer never import each other unless they share a folder
 LAYERS = [
@@ -94,6 +94,16 @@ def test_imports_go_down():
             if name.startswith("orbitgp."):
                 other = name.split(".")[1]
                 assert other == own or layer(other) < layer(own), f"{path} imports {name}"
+
+
+def test_benchmarks_use_experiments_and_never_the_other_way_round():
+    """Both use the library; neither uses tests, examples or docs."""
+    allowed = {"experiments": {"experiments"}, "benchmarks": {"benchmarks", "experiments"}}
+    ours = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    for folder, known in allowed.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            other = {name.split(".")[0] for name in imports(path)} & ours - known
+            assert not other, f"{path} imports {other}"
 
 
 def test_third_parties_stay_behind_their_borders():

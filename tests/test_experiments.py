@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 import torch
 
-from benchmarks.suite.data import Split
 from experiments import (
     compact,
     feature_choice,
@@ -21,6 +20,7 @@ from experiments import (
     rotated,
     symmetric,
 )
+from experiments.splits import Split
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.data.labelled import LabelledData
 from tests.conftest import QUICK

@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.suite import data, encoder, machines, networks, ours, page, run, series, summary
+from benchmarks.suite import encoder, machines, networks, ours, page, run, series, summary
 from benchmarks.suite.contests import fractions
 from benchmarks.suite.exact_gp import gpytorch_gp
 from benchmarks.suite.folds import folds
 from benchmarks.suite.methods import METHODS, Method
-from benchmarks.suite.prediction import Prediction, scores
+from experiments import splits as data
 from experiments.data import data_folder
+from experiments.prediction import Prediction, scores
 from orbitgp import InvariantGPClassifier, InvariantGPRegressor, TrainingSettings, discover
 from orbitgp.evidence.kinds import image_transformations
 from tests.export.libraries import needed

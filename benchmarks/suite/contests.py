@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.suite.data import SOURCES
 from benchmarks.suite.methods import methods_for
+from experiments.splits import SOURCES
 
 Result = dict[str, Any]
 

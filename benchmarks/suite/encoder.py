@@ -16,12 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, normalize
 
-from benchmarks.suite.data import Split
 from benchmarks.suite.folds import folds
 from benchmarks.suite.machines import chosen
 from benchmarks.suite.ours import compared, estimator_for, predicted
-from benchmarks.suite.prediction import Prediction, of_probabilities
 from experiments.policies import cropped, flipped
+from experiments.prediction import Prediction, of_probabilities
+from experiments.splits import Split
 
 SIDE, NUM_FEATURES = 128, 1280
 """Pixels that images are enlarged to, and features; with 96 pixels the evidence is 1,436 nats."""

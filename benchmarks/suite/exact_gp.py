@@ -11,8 +11,8 @@ from gpytorch.means import ConstantMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from benchmarks.suite.data import Split
-from benchmarks.suite.prediction import Prediction, of_probabilities
+from experiments.prediction import Prediction, of_probabilities
+from experiments.splits import Split
 
 STEPS, RATE = 60, 0.1
 MAX_LEARNED = 1000

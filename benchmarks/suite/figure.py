@@ -5,8 +5,8 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.suite.contests import Result
-from benchmarks.suite.data import IMAGES, SIZES
 from benchmarks.suite.methods import METHODS, methods_for
+from experiments.splits import IMAGES, SIZES
 
 
 def draw(results: Sequence[Result], path: Path) -> bool:

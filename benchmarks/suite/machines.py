@@ -10,9 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from benchmarks.suite.data import Split
 from benchmarks.suite.folds import Folds, folds
-from benchmarks.suite.prediction import Prediction, of_probabilities
+from experiments.prediction import Prediction, of_probabilities
+from experiments.splits import Split
 
 COSTS = (1.0, 10.0, 100.0)
 WIDTHS = (0.1, 0.3, 1.0, 3.0)

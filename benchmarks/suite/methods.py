@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from benchmarks.suite import encoder, ours, series
-from benchmarks.suite.data import Source
 from benchmarks.suite.exact_gp import gpytorch_gp
 from benchmarks.suite.machines import boosting, svm
 from benchmarks.suite.networks import network
-from benchmarks.suite.prediction import Prediction
+from experiments.prediction import Prediction
+from experiments.splits import Source
 
 KINDS = ("images", "photographs", "series", "molecules")
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, l1_loss
 
-from benchmarks.suite.data import Split
 from benchmarks.suite.folds import folds
-from benchmarks.suite.prediction import Prediction, of_probabilities
 from experiments.policies import Augment, by_hand, resnet
+from experiments.prediction import Prediction, of_probabilities
+from experiments.splits import Split
 
 STEPS, BATCH, RATE, DECAY = 1500, 50, 2e-3, 1e-3
 EVERY, PATIENCE = 25, 16

@@ -8,8 +8,8 @@ import joblib
 from torch import nn
 
 import orbitgp
-from benchmarks.suite.data import Split
-from benchmarks.suite.prediction import Prediction, of_probabilities, scores
+from experiments.prediction import Prediction, of_probabilities, scores
+from experiments.splits import Split
 from orbitgp import (
     InvariantGPClassifier,
     InvariantGPRegressor,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.suite.contests import ENCODER, Result
-from benchmarks.suite.data import SEEDS, SOURCES, Source, sizes_of
 from benchmarks.suite.methods import METHODS, methods_for
 from benchmarks.suite.run import cells
+from experiments.splits import SEEDS, SOURCES, Source, sizes_of
 from experiments.tables import spread, table
 
 FIGURE = "images/benchmarks.png"

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.suite.data import SEEDS, SIZES, SOURCES, Source, load, sizes_of
 from benchmarks.suite.methods import METHODS, Method, methods_for
-from benchmarks.suite.prediction import scores
+from experiments.prediction import scores
 from experiments.record import record
+from experiments.splits import SEEDS, SIZES, SOURCES, Source, load, sizes_of
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.suite.data import Split
-from benchmarks.suite.prediction import Prediction
+from experiments.prediction import Prediction
+from experiments.splits import Split
 
 
 def multirocket(split: Split, *, seed: int) -> Prediction:
