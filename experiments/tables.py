@@ -24,7 +24,6 @@ from experiments.order import IMAGE_DATA, IMAGE_FAMILIES, LEARNED, SERIES, SERIE
 from experiments.policies import DATA as POLICY_DATA
 from experiments.policies import POLICIES
 from experiments.record import RESULTS
-from experiments.rotated import MODELS
 from orbitgp.evidence.ablation import worth_from
 
 ROOT = Path(__file__).parents[1]
@@ -417,17 +416,6 @@ def policies(results: Results) -> str:
     return table(["data", "", *POLICIES], rows)
 
 
-def rotated(results: Results) -> str:
-    """Figure 5 of the paper."""
-    rows = []
-    for model in MODELS:
-        found = results(f"rotated-{model}-*")
-        nats = [result["evidence"] for result in found]
-        angles = ", ".join(result["learned"] for result in found) if "from" in model else "–"
-        rows.append([model, of(found, "test_error"), spread(nats, 0), angles, len(found)])
-    return table(["model", "error, %", "evidence, nats", "learned", "seeds"], rows)
-
-
 def partial_rotation(results: Results) -> str:
     """Figure 3 of the paper: the learned angle of each seed, by the number of digits."""
     rows = []
@@ -450,14 +438,48 @@ def partial_rotation(results: Results) -> str:
     return table([*head, "error, %", "evidence, nats"], rows)
 
 
-def paper_mnist(results: Results) -> str:
-    """The table beside Figure 4 of the paper."""
+METHODS = ("stochastic", "default")
+PAPER_MODELS = {
+    "3": ("rbf-90", "rotation-90", "rbf-180", "rotation-180"),
+    "4": ("rbf", "rotation", "affine", "local"),
+    "5": (
+        *("rbf", "rotation-from-10", "rotation-from-90", "rotation-from-179"),
+        *("fixed-rotation", "affine"),
+    ),
+}
+PAPER_ERRORS = {"rbf": "2.15", "rotation": "2.08", "affine": "1.35", "local": "1.47"}
+
+
+def _paper(figure: str, results: Results) -> str:
+    """A figure by the paper's own method and by the default; they may be of two commits."""
     rows = []
-    for orbit, theirs in PAPER.items():
-        found = results(f"mnist-pixels-{orbit}-60000-*")
-        scores = [of(found, "test_error"), of(found, "elbo", 0), len(found)]
-        rows.append([orbit, theirs, *scores])
-    return table(["orbit", "paper, %", "error, %", "bound, nats", "seeds"], rows)
+    for model in PAPER_MODELS[figure]:
+        for method in METHODS:
+            found = results(f"paper-{figure}-{model}-{method}-*", method)
+            theirs = PAPER_ERRORS[model] if figure == "4" else ""
+            kinds = "/".join(sorted({result["evidence_kind"] for result in found}))
+            words = "; ".join(sorted({result["learned"] for result in found}))
+            scores = (of(found, "test_error"), of(found, "bound", 0), kinds)
+            minutes = (of(found, "minutes", 1), len(found))
+            rows.append([model, *([theirs] if theirs else []), method, *scores, *minutes, words])
+    head = ["error, %", "evidence, nats", "kind", "minutes", "seeds", "learned"]
+    own = ["paper, %"] if figure == "4" else []
+    return table(["model", *own, "method", *head], rows)
+
+
+def paper_3(results: Results) -> str:
+    """Even or odd digits, turned by up to ±90° or ±180°."""
+    return _paper("3", results)
+
+
+def paper_4(results: Results) -> str:
+    """MNIST, beside the errors that the paper has."""
+    return _paper("4", results)
+
+
+def paper_5(results: Results) -> str:
+    """Digits at any angle."""
+    return _paper("5", results)
 
 
 TABLES: dict[str, Callable[[Results], str]] = {
@@ -465,7 +487,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     for function in (
         *(known_symmetry, any_start, digits, range_spread, order),
         *(usps, mnist, few_labels, symmetric, molecules, atom_order),
-        *(partial_rotation, paper_mnist, rotated),
+        *(partial_rotation, paper_3, paper_4, paper_5),
         *(known, intervals, discoveries, compact, policies),
         *(feature_choice, feature_network),
     )

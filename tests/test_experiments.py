@@ -20,8 +20,9 @@ from experiments import (
     rotated,
     symmetric,
 )
+from experiments.paper import METHODS
 from experiments.splits import Split
-from orbitgp import InvariantGPClassifier, InvariantGPRegressor
+from orbitgp import InvariantGPClassifier, InvariantGPRegressor, StochasticSettings
 from orbitgp.data.labelled import LabelledData
 from tests.conftest import QUICK
 from tests.export.libraries import needed
@@ -63,12 +64,19 @@ def few_digits(monkeypatch):
     x, y = x.numpy(), y.numpy()
     data = LabelledData(x[:90], y[:90], x[90:], y[90:])
     quick = partial(InvariantGPClassifier, settings=QUICK)
-    for module in (mnist, few_labels, partial_rotation, rotated, compact):
+    for module in (mnist, few_labels, partial_rotation, rotated, compact, paper):
         monkeypatch.setattr(module, "load_named", lambda _: data)
+    either = partial(quick_classifier, InvariantGPClassifier)
+    monkeypatch.setattr(paper, "InvariantGPClassifier", either)
     for module in (mnist, order, partial_rotation, rotated, compact):
         monkeypatch.setattr(module, "InvariantGPClassifier", quick)
     monkeypatch.setattr(policies, "load", lambda *_: data)
     return data
+
+
+def quick_classifier(kind, *arguments, settings, **options):
+    """With settings of its own if they are stochastic, or else quick ones."""
+    return kind(*arguments, settings=settings or QUICK, **options)
 
 
 def run_main(module, monkeypatch, *arguments):
@@ -91,17 +99,44 @@ def test_mnist_writes_what_it_found(few_digits, monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("untyped", "few_digits")
-def test_figure_5_is_drawn_from_what_was_recorded(monkeypatch, tmp_path):
-    for module in (rotated, paper):
-        monkeypatch.setattr(module, "RESULTS", tmp_path)
-    assert paper.draw_figures(tmp_path) == []
+def test_a_learned_rotation_is_compared_with_a_fixed_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(rotated, "RESULTS", tmp_path)
     run_main(rotated, monkeypatch, "--model", "none", "fixed-rotation", "--seeds", "1")
-    found = {one["model"]: one for one in paper.recorded("rotated-*")}
+    found = {one["model"]: one for one in map(read_json, tmp_path.glob("rotated-*.json"))}
     assert found["fixed-rotation"]["learned"] == "rotation by any angle"
     # upright and lying bars are the same if they may be turned by any angle
     assert found["none"]["evidence"] > found["fixed-rotation"]["evidence"]
-    (path,) = paper.draw_figures(tmp_path)
-    assert path.stat().st_size > 5_000
+
+
+def read_json(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.usefixtures("untyped", "few_digits")
+def test_the_paper_is_run_by_both_methods_and_drawn(monkeypatch, tmp_path):
+    short = StochasticSettings(num_steps=30, batch_size=30, num_inducing=20)
+    monkeypatch.setattr(paper, "RESULTS", tmp_path)
+    monkeypatch.setattr(paper, "SETTINGS", dict.fromkeys(paper.SETTINGS, short))
+    monkeypatch.setattr(paper.tables, "write", lambda: None)
+    assert paper.draw_figures(tmp_path) == []
+    for figure, model, methods in (("3", "rotation-90", ["stochastic"]), ("4", "rbf", METHODS)):
+        for method in methods:
+            chosen = ("--figure", figure, "--model", model, "--method", method)
+            run_main(paper, monkeypatch, "--run", *chosen, "--seeds", "1")
+    results = {path.stem: read_json(path) for path in tmp_path.glob("*.json")}
+    assert results.keys() == {
+        *("paper-3-rotation-90-stochastic-1", "paper-4-rbf-stochastic-1"),
+        "paper-4-rbf-default-1",
+    }
+    for result in results.values():
+        keys = ("figure", "model", "method", "seed", "test_error", "bound", "minutes", "learned")
+        assert set(keys) <= result.keys()
+        # bars that are turned by any angle up to 90° are alike
+        assert result["figure"] == "3" or result["test_error"] < 20
+    curve = results["paper-4-rbf-stochastic-1"]["curve"]
+    assert all({"minutes", "bound", "test_error"} <= point.keys() for point in curve)
+    assert len(curve) > 20
+    assert {path.name for path in tmp_path.glob("*.png")} == {"paper-3.png", "paper-4.png"}
 
 
 def test_subsets_of_digits_are_drawn_once(few_digits):

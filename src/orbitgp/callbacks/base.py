@@ -102,6 +102,9 @@ class Callback:
     def evaluated(self, evaluation: Evaluation) -> None:
         """Receive each evaluation of the evidence."""
 
+    def observed(self, model: Any) -> None:
+        """Receive the model in stochastic training, after each evaluation; do not change it."""
+
     def announced(self, message: str) -> None:
         """Before long work that has no steps."""
 
@@ -132,6 +135,11 @@ class Several(Callback):
         """Passed on."""
         for callback in self.callbacks:
             callback.evaluated(evaluation)
+
+    def observed(self, model: Any) -> None:
+        """Passed on."""
+        for callback in self.callbacks:
+            callback.observed(model)
 
     def announced(self, message: str) -> None:
         """Passed on."""

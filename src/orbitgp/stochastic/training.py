@@ -133,6 +133,8 @@ class Training:
         )
         self._recent = []
         callback.evaluated(self.curve[-1])
+        self.model.posterior.assign(self.natural.gaussian())
+        callback.observed(self.model)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """All that the rest depends on besides data, settings and seed."""
