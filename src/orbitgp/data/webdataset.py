@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import tarfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -162,4 +163,5 @@ def _expanded(tars: str | Path | Sequence[str | Path]) -> Iterator[Path]:
         raise InputError(
             'archives are read with WebDataset: pip install "orbitgp[webdataset]"'
         ) from None
-    yield from map(Path, braceexpand(tars))
+    # a backslash separates folders where it does not escape braces
+    yield from map(Path, braceexpand(tars, escape=os.sep == "/"))
