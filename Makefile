@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := completion,plots,images,parquet,webdataset,huggingface,botorch,torchvision,kornia,onnx,serve
+EXTRAS := completion,plots,pandas,images,parquet,webdataset,huggingface,botorch,torchvision,kornia,onnx,serve
 SOURCES := src tests examples experiments benchmarks docs
 
 .PHONY: setup check format lint types test docs package lowest slow crash-test fuzz

@@ -33,6 +33,11 @@ USES = {
     "": "",
     "completion": "import shtab",
     "plots": "import matplotlib.pyplot",
+    "pandas": """
+from orbitgp import Certificate
+from orbitgp.evidence.certificate import Danger
+assert len(Certificate([Danger("mirror", None, 0.5, 1.0, 3)], 1.0).frame()) == 1
+""",
     "images": """
 from pathlib import Path
 from PIL import Image

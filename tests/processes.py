@@ -5,21 +5,27 @@ and so knows nothing of orbitgp or of tests. It starts seconds earlier than a ne
 tests of imports and of signals from outside need instead.
 """
 
-import fcntl
 import multiprocessing
 import os
-import pty
 import runpy
 import select
 import struct
 import sys
 import tempfile
-import termios
 from pathlib import Path
 from subprocess import CompletedProcess
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["torch", "gpytorch", "jaxtyping", "sklearn.base"])
+
+def processes():
+    """Forks of a process that knows torch; new interpreters where a system cannot fork."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["torch", "gpytorch", "jaxtyping", "sklearn.base"])
+    return forks
+
+
+FORKS = processes()
 
 
 def python(*arguments, cwd=None, env=None):
@@ -28,12 +34,16 @@ def python(*arguments, cwd=None, env=None):
         printed = [Path(folder) / "stdout", Path(folder) / "stderr"]
         process = _started(arguments, printed, cwd, env)
         process.join()
-        texts = [path.read_text() for path in printed]
+        texts = [path.read_text(encoding="utf-8") for path in printed]
     return CompletedProcess(arguments, process.exitcode, *texts)
 
 
 def on_a_terminal(*arguments, columns, cwd=None, env=None):
-    """The exit code, and all that is seen on a terminal of so many columns."""
+    """The exit code, and all that is seen on a terminal of so many columns; not on Windows."""
+    import fcntl
+    import pty
+    import termios
+
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process, seen = _started(arguments, [os.ttyname(follower)] * 2, cwd, env), b""
@@ -58,7 +68,8 @@ def _started(arguments, printed, cwd, env):
 def _begin(command, cwd, env, printed):
     """Become the command."""
     for number, path in enumerate(printed, start=1):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY), number)
+        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOCTTY", 0)
+        os.dup2(os.open(path, flags), number)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

@@ -9,11 +9,13 @@ The digest is that of the whole file with its own 64 hexadecimal digits written 
 never runs anything that a file holds: bytes become numbers and text, and nothing else.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,12 @@ from orbitgp.errors import FileError
 VERSION = 1
 MAX_HEADER = 2**24
 """Bytes; the headers of real models have some thousands."""
+
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between attempts to replace a file that is open elsewhere."""
+
+LEFT_OVER = 86_400.0
+"""Seconds after which nobody writes a temporary file any more."""
 
 MALFORMED = (
     *(LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError),
@@ -110,28 +118,59 @@ def write_atomically(path: Path, data: bytes | bytearray) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        _replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise FileError(
-            f"{path} cannot be written ({error.strerror or error}); choose a folder that is there "
-            "and that you may write to"
-        ) from None
+        reason = error.strerror or error
+        raise FileError(f"{path} cannot be written ({reason}); {_hint(error)}") from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)  # only with this is the rename on the disk, too
+    _synchronise(path.parent)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Rename a file over another one, which Windows refuses while that is open somewhere."""
+    for pause in PAUSES:
+        try:
+            return os.replace(temporary, path)
+        except PermissionError:
+            time.sleep(pause)
+    os.replace(temporary, path)
+
+
+def _hint(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return (
+            "close other programs that have this file open, or choose a folder that you may write "
+            "to"
+        )
+    return "choose a folder that is there and that you may write to"
+
+
+def _synchronise(folder: Path) -> None:
+    """Bring a rename to the disk, where a system opens folders: Windows does not."""
     try:
-        os.fsync(folder)
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files that a killed process of this library left behind."""
+    """Delete the temporary files that killed processes of this library left behind.
+
+    A file is written and renamed within minutes. So one that has not changed for a day belongs to
+    no process, on this machine or on another one that shares the folder.
+    """
     for path in folder.glob("*.tmp"):
-        if re.fullmatch(r"(settings\.json|\w+\.safetensors)\.[0-9a-f]{16}\.tmp", path.name):
-            path.unlink(missing_ok=True)
+        ours = re.fullmatch(r"\w+\.(json|safetensors|html)\.[0-9a-f]{16}\.tmp", path.name)
+        with contextlib.suppress(OSError):  # gone meanwhile, or open elsewhere
+            if ours and time.time() - path.stat().st_mtime > LEFT_OVER:
+                path.unlink()
 
 
 def read_bytes(path: Path) -> bytes:

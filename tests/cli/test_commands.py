@@ -143,7 +143,7 @@ def test_report(fitted, tmp_path, capsys):
     process = orbitgp("report", run, "--out", tmp_path / "page.html")
     assert process.returncode == 0, process.stderr
     assert process.stdout == f"{tmp_path / 'page.html'}\n"
-    assert "<html" in (tmp_path / "page.html").read_text()
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
     code, record = in_process(capsys, "report", run, "--out", tmp_path / "again.html")
     conforms(record, schemas.ReportRecord)
     assert (code, record["report"]) == (0, str(tmp_path / "again.html"))

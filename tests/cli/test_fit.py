@@ -21,6 +21,7 @@ from orbitgp.orbits.names import NAMES
 from orbitgp.stochastic.settings import StochasticSettings
 from tests.cli.conftest import QUICK, ROOT, environment, orbitgp
 from tests.cli.schema import conforms
+from tests.files.crash import KILLED
 from tests.processes import on_a_terminal
 
 
@@ -60,7 +61,7 @@ def test_killed_and_resumed_the_model_is_the_same(fitted, images, tmp_path):
     run, whole, _ = fitted
     arguments = ("fit", *options_of(images, tmp_path / "run"))
     killed = orbitgp("SIGKILL", 8, *arguments, module="tests.cli.struck")
-    assert killed.returncode == -9
+    assert killed.returncode == KILLED
     assert (tmp_path / "run/checkpoint.safetensors").exists()
     assert not (tmp_path / "run/model.safetensors").exists()
     unfinished = orbitgp("describe", tmp_path / "run", "--json")
@@ -129,6 +130,7 @@ def test_a_folder_is_read_back_or_refused(fitted, images, capsys):
     assert (run / "command.json").read_bytes() == before
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 def test_a_person_sees_a_bar_and_a_summary(table, tmp_path):
     run = tmp_path / "run"
     command = ("fit", "--data", table, "--target", "sum", "--out", run, *QUICK)

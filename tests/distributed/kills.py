@@ -43,11 +43,11 @@ def workers(parent):
     found = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            fields = (place / "stat").read_text().rsplit(")", 1)[1].split()
+            fields = (place / "stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
             if int(fields[1]) == parent and fields[0] != "Z":
                 settings = dict(
                     entry.split("=", 1)
-                    for entry in (place / "environ").read_text().split("\0")
+                    for entry in (place / "environ").read_text(encoding="utf-8").split("\0")
                     if "=" in entry
                 )
                 found[int(settings["RANK"])] = int(place.name)
@@ -71,7 +71,9 @@ def killed_run(folder, data, world_size, moment, chance):
     if there:
         os.kill(chance.choice(there), signal.SIGKILL)
     record = finish(run)
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     resumed = sum(line.get("message") == "the run goes on where it stood" for line in lines)
     return bool(there), resumed, record
 

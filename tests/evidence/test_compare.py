@@ -1,7 +1,8 @@
 """Candidates are ranked by their evidence, on the same rows, draws and sizes."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 
 import joblib
@@ -169,6 +170,14 @@ def test_local_processes_share_the_work(found, capsys):
     assert "2 of 2" in capsys.readouterr().err
 
 
+def test_new_interpreters_find_the_same(found):
+    """As processes begin on Windows and macOS: nothing is there that was not sent."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as processes:
+        other = compare(["none"], *even(), estimator=REGRESSOR, executor=processes)
+    assert other["none"].evidence == pytest.approx(found["none"].evidence, abs=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray's own
 def test_a_local_ray_finds_the_same(found):
@@ -197,7 +206,7 @@ def test_a_comparison_goes_on_where_it_stood(tmp_path, monkeypatch):
     again = compare(candidates, *even(), **options)
     assert again.records() == first.records()
     kept = tmp_path / "none" / "finding.json"
-    for text in ("{}", json.dumps(json.loads(kept.read_text()) | {"by_draws": []})):
+    for text in ("{}", json.dumps(json.loads(kept.read_text(encoding="utf-8")) | {"by_draws": []})):
         kept.write_text(text)
         with pytest.raises(FileError, match="delete it to compute it again"):
             compare(candidates, *even(), **options)

@@ -267,6 +267,6 @@ class JsonlLog(Callback):
 
     def _write(self, **fields: object) -> None:
         line = json.dumps({"time": time.time(), **fields}, ensure_ascii=False) + "\n"
-        with self.path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write("\n" + line if self._torn else line)  # a killed run may leave half a line
         self._torn = False

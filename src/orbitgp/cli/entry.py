@@ -1,5 +1,6 @@
 """The entry point: parse, run, and end with the right exit code."""
 
+import io
 import os
 import sys
 import traceback
@@ -15,6 +16,7 @@ from orbitgp.cli.output import Output
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    _print_in_utf8()
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         # also a line that cannot be parsed may ask for its error as JSON
@@ -23,6 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # nobody reads any more; the interpreter would complain of it once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+
+
+def _print_in_utf8() -> None:
+    """Write files and pipes in UTF-8 on all systems; no character stops a terminal of another."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def _run(given: list[str], output: Output) -> int:

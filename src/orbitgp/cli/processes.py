@@ -27,7 +27,8 @@ def launched(output: Output) -> Iterator[Place]:
         return
     import torch.distributed as dist
 
-    dist.init_process_group("gloo")  # estimators compute on processors
+    # gloo is on every system; `ProcessGroup` sends all sums by way of the CPU, also those of GPUs
+    dist.init_process_group("gloo")
     place = Place(dist.get_rank(), dist.get_world_size())
     restarts = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
     if place.rank == 0 and restarts and os.environ.get(SEPARATE_STORE) != "1":

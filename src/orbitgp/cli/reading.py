@@ -71,7 +71,8 @@ def check_source(source: str) -> None:
     """What is plainly a path, and not a name, has to be there."""
     from orbitgp.data.named import is_name
 
-    is_path = bool(Path(source).suffix) or source.startswith(("/", ".", "~"))
+    path = Path(source)
+    is_path = bool(path.suffix or path.anchor) or source.startswith((".", "~"))
     if is_path and not is_name(source) and not Path(source).expanduser().exists():
         raise FileError(f"{source} does not exist; give a file, a folder, digits or openml:NAME")
 

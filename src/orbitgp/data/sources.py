@@ -91,7 +91,7 @@ def input_names(source: str | Path, *, split: Literal["train", "test"] = "test")
     if named.is_name(source) or not (is_image(path) or (path.is_dir() and not _idx_images(path))):
         return []
     folder = path if path.is_dir() else path.parent
-    return [str(file.relative_to(folder)) for file in image_files(path, split)]
+    return [file.relative_to(folder).as_posix() for file in image_files(path, split)]
 
 
 def _existing(source: str | Path) -> Path:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import tarfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -149,7 +150,8 @@ def _check_end(archive: tarfile.TarFile, path: Path) -> None:
 def _expanded(tars: str | Path | Sequence[str | Path]) -> list[Path]:
     """Return the paths of a pattern with braces, or those given."""
     if isinstance(tars, str):
-        tars = list(_webdataset()[1](tars))
+        # a backslash separates folders where it does not escape braces
+        tars = list(_webdataset()[1](tars, escape=os.sep == "/"))
     return [Path(path) for path in ([tars] if isinstance(tars, Path) else tars)]
 
 

@@ -93,7 +93,7 @@ class RunFolder(NoFolder):
         return int(read_settings(path)["seed"]) if begun else seed
 
     def sizes(self, choose: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        """Choose the sizes of a run once: another machine goes on with the same."""
+        """Choose the sizes of a run once: another machine resumes with the same."""
         path = self.path / "settings.json"
         found = read_settings(path)
         begun = sizes_from(found["sizes"], path) if "sizes" in found else {}

@@ -1,8 +1,8 @@
 """Whether an orbit of one's own does what the library relies on."""
 
 import copy
+import functools
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from orbitgp.errors import InputError
 from orbitgp.estimators.inputs import scale_of
@@ -28,9 +29,6 @@ SAME = 1e-3
 NUM_INPUTS, NUM_DRAWS = 16, 8
 FEW, MANY = (2, 150), (64, 12)
 """Draws of each input, and how often: unbiased estimates of the bound have the same mean."""
-
-SLOWEST = 5.0
-"""Seconds of 10,000 draws, beyond which an orbit is called slow."""
 
 
 @dataclass(frozen=True)
@@ -337,17 +335,33 @@ def _bound(orbit: Orbit, x: Tensor, generator: torch.Generator) -> PropertyCheck
 
 @torch.no_grad()
 def _cost(orbit: Orbit, x: Tensor, generator: torch.Generator) -> PropertyCheck:
-    """Seconds of one draw of one input."""
-    noise = orbit.noise(len(x), _count(orbit), generator=generator)
-    orbit.transform(x, noise)
-    start = time.perf_counter()
-    orbit.transform(x, noise)
-    seconds = (time.perf_counter() - start) / noise.shape[:2].numel()
-    micro = 1e6 * seconds
+    """More inputs take no more operations: a loop over them would."""
+    noise, few = orbit.noise(len(x), _count(orbit), generator=generator), (len(x) + 1) // 2
+    before, all_of_them = (
+        _num_operations(functools.partial(orbit.transform, x[:n], noise[:n])) for n in (few, len(x))
+    )
+    more = len(x) - few
     return _finding(
         "cost",
-        1e4 * seconds <= SLOWEST,
-        f"{micro:.2g} µs a draw",
-        f"{micro:.0f} µs a draw, where a fit takes some 10,000 at a time; transform all inputs of "
-        "a batch at once instead of one after the other",
+        not more or all_of_them - before < more,
+        f"{all_of_them} operations for {len(x)} inputs with {noise.shape[1]} draws each",
+        f"{before} operations for {few} inputs, and {all_of_them} for {len(x)}, where a fit takes "
+        "thousands at a time; transform all inputs of a batch at once instead of one after the "
+        "other",
     )
+
+
+class _Counting(TorchFunctionMode):
+    """Counts the operations of torch that are called within it."""
+
+    count = 0
+
+    def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _num_operations(work: Callable[[], Any]) -> int:
+    with _Counting() as counting:
+        work()
+    return counting.count

@@ -114,7 +114,7 @@ def trials_of(
     """What `compare` runs, in the order of the candidates."""
     trials = []
     for name, candidate in _named(candidates).items():
-        fresh = prepared(candidate, estimator, y, _folder(run, name), random_state)
+        fresh = prepared(candidate, estimator, y, folder_of(run, name), random_state)
         fresh.starting_from(X)  # before any candidate is fitted
         trials.append(Trial(name, fresh, X, y, random_state))
     _check_likelihoods(trials)
@@ -183,7 +183,7 @@ def prepared(
     return type(estimator)(**{**known, "random_state": seed, "run": run, **given})
 
 
-def _folder(run: str | Path | None, name: str) -> Path | None:
+def folder_of(run: str | Path | None, name: str) -> Path | None:
     """A folder for each candidate, with a name that every file system takes."""
     if run is None:
         return None

@@ -17,7 +17,7 @@ import torch
 
 from orbitgp.evidence.ablate import ablate
 from orbitgp.evidence.ablation import Ablation
-from orbitgp.evidence.compare import prepared
+from orbitgp.evidence.compare import folder_of, prepared
 from orbitgp.evidence.discovery import Discovery
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.evidence.kinds import checked_kind, suitable_transformations
@@ -114,7 +114,7 @@ def discover(
 
     def fitted(chosen: Mapping[Transformation, float]) -> Any:
         name = "+".join(part.name.replace(" ", "-") for part in chosen) or "none"
-        folder = None if run is None else Path(run) / name
+        folder = folder_of(run, name)
         model: Any = prepared(orbit_of(chosen), estimator, y, folder, random_state)
         if chosen:
             settings = model.settings or TrainingSettings()
