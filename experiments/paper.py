@@ -210,7 +210,7 @@ def draw_curves(figure: str, path: Path) -> None:
             for ax, key in zip(axes, ("test_error", "bound"), strict=True):
                 label = model if not place else None
                 ax.plot(minutes, [p[key] for p in points], color=f"C{number}", label=label)
-    axes[0].set(xlabel="minutes", ylabel="test error (%)", yscale="log")
+    axes[0].set(xlabel="minutes", ylabel="test error (%)")
     axes[1].set(xlabel="minutes", ylabel="bound (nats)")
     axes[0].legend(fontsize=8)
     drawing.savefig(path, dpi=110)
