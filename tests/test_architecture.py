@@ -11,13 +11,13 @@ PACKAGE = Path(orbitgp.__file__).parent
 
 # from the ground up; modules of one layer never import each other unless they share a folder
 LAYERS = [
-    {"errors", "filters", "positive", "processor"},
+    {"errors", "filters"},
     {"values", "sealed", "data", "devices"},
     {"ustatistics", "gaussians"},
     {"kernels"},
     {"orbits", "features", "posterior", "likelihoods"},
     {"patches"},
-    {"orbit_model", "scales"},
+    {"orbit_model"},
     {"model", "exact_model"},
     {"objective"},
     {"callbacks", "distributed", "blueprints"},
