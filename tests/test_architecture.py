@@ -139,7 +139,7 @@ def test_public_names():
         *("block_permutations", "OrientedEnergy", "PatchFeatures"),
         *("RBF", "InvariantKernel", "InducingPosterior", "InvariantGP", "ExactInvariantGP"),
         *("greedy_points", "kmeans_points", "random_points"),
-        *("Likelihood", "Gaussian", "OneHotGaussian", "PolyaGamma", "Softmax", "StickBreaking"),
+        *("Likelihood", "Gaussian", "OneHotGaussian", "PolyaGamma", "Softmax"),
         "Recognition",
         *("InvariantGPClassifier", "InvariantGPRegressor", "TrainingSettings", "load", "save"),
         *("compare", "Comparison", "ablate", "Ablation", "discover", "Discovery"),

@@ -9,7 +9,7 @@ from orbitgp.errors import InputError
 from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
 from orbitgp.kernels import RBF, Kernel, MaternKernel, RBFKernel, ScaleKernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
-from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+from orbitgp.likelihoods.polya_gamma import PolyaGamma
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.patches import PatchFeatures
 from orbitgp.sealed import within
@@ -114,7 +114,7 @@ def likelihood_config(likelihood: nn.Module) -> Config:
     """The structure of a likelihood."""
     if type(likelihood) is OneHotGaussian:
         return {"kind": "OneHotGaussian", "num_classes": likelihood.num_classes}
-    if type(likelihood) in (PolyaGamma, StickBreaking, Softmax):
+    if type(likelihood) in (PolyaGamma, Softmax):
         plain = likelihood.recognition is None
         config = {"kind": type(likelihood).__name__, "num_classes": likelihood.num_classes}
         return config if plain else GIVEN
@@ -130,8 +130,6 @@ def likelihood_from(config: Config, tensors: Tensors) -> nn.Module:
             return OneHotGaussian(integer(config["num_classes"]))
         case "PolyaGamma":
             return PolyaGamma()
-        case "StickBreaking":
-            return StickBreaking(_num_classes(config))
         case "Softmax":
             return Softmax(_num_classes(config))
     refuse(f"a likelihood of kind {config['kind']!r}")

@@ -73,7 +73,7 @@ ARGUMENTS = (
     Argument(
         "--likelihood",
         "of classes; auto is gaussian, which is exact",
-        choices=("auto", "gaussian", "softmax", "stick-breaking", "polya-gamma"),
+        choices=("auto", "gaussian", "softmax", "polya-gamma"),
         default="auto",
     ),
     Argument("--num_inducing", "inducing variables; as many as the budget allows", int),
