@@ -170,7 +170,7 @@ def test_features_with_weights():
     assert features.weight.device.type == "cpu"
 
 
-@pytest.mark.parametrize("likelihood", ["softmax", "polya-gamma", "stick-breaking"])
+@pytest.mark.parametrize("likelihood", ["softmax", "polya-gamma"])
 def test_likelihoods(likelihood):
     x, y = classes()
     y = y == "a" if likelihood == "polya-gamma" else y

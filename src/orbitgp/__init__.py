@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from orbitgp.kernels import RBF, InvariantKernel
     from orbitgp.likelihoods.base import Likelihood
     from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
-    from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+    from orbitgp.likelihoods.polya_gamma import PolyaGamma
     from orbitgp.likelihoods.recognition import Recognition
     from orbitgp.likelihoods.softmax import Softmax
     from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
@@ -136,7 +136,6 @@ __all__ = [
     "Rotation",
     "SignFlips",
     "Softmax",
-    "StickBreaking",
     "StochasticSettings",
     "SufficientStatistics",
     "TimeAffine",
@@ -202,7 +201,7 @@ _HOMES = {
     "kernels": ("RBF", "InvariantKernel"),
     "likelihoods.base": ("Likelihood",),
     "likelihoods.gaussian": ("Gaussian", "OneHotGaussian"),
-    "likelihoods.polya_gamma": ("PolyaGamma", "StickBreaking"),
+    "likelihoods.polya_gamma": ("PolyaGamma",),
     "likelihoods.recognition": ("Recognition",),
     "likelihoods.softmax": ("Softmax",),
     "model": ("InvariantGP", "mean_pairs", "unbiased_pairs"),

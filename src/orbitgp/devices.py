@@ -11,7 +11,15 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.memory import available_memory
-from orbitgp.processor import ENTRIES, FLOAT64_FLOPS, FLOPS
+
+FLOPS = 70e9
+"""Operations a second of one thread in products of float32 matrices."""
+
+FLOAT64_FLOPS = 50e9
+"""The same in float64, or as much as a factorisation makes of it."""
+
+ENTRIES = 0.5e9
+"""Exponentials, with the passes over memory around them, a second of one thread."""
 
 PROBE = 2048
 """Rows of the matrices that a device is timed with."""

@@ -70,3 +70,9 @@ def energy(
 def rows_of(x: Tensor, size: int) -> Sequence[Tensor]:
     """Some rows at a time, or all of them in a graph that is exported for batches of any size."""
     return (x,) if torch.compiler.is_compiling() else x.split(size)
+
+
+def inverse_softplus(value: Float[Tensor, "*K"]) -> Float[Tensor, "*K"]:
+    """Return the raw number whose softplus is `value` > 0."""
+    # log(eᵛ − 1) = v + log(1 − e⁻ᵛ), which does not overflow
+    return value + torch.log(-torch.expm1(-value))

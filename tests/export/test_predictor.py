@@ -95,8 +95,8 @@ CLASSIFIERS = {
         },
         "pt2",
     ),
-    "an own function, stick-breaking": (
-        {"orbit": FunctionOrbit(louder, -0.1, 0.1), "likelihood": "stick-breaking"},
+    "an own function, softmax": (
+        {"orbit": FunctionOrbit(louder, -0.1, 0.1), "likelihood": "softmax"},
         "onnx",
     ),
 }

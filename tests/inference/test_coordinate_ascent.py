@@ -12,7 +12,6 @@ from orbitgp import (
     InvariantGP,
     PolyaGamma,
     Softmax,
-    StickBreaking,
     elbo,
 )
 from orbitgp.fit.log_odds import highest_variance, left_out_log_odds
@@ -64,9 +63,7 @@ def test_the_softmax_mean_is_the_mode(generator):
     assert_close(found.local, rows.mean @ alpha.detach(), tolerance=1e-9)
 
 
-@pytest.mark.parametrize(
-    "likelihood", [PolyaGamma(), StickBreaking(4), Softmax(4)], ids=lambda each: repr(each)[:8]
-)
+@pytest.mark.parametrize("likelihood", [PolyaGamma(), Softmax(4)], ids=lambda each: repr(each)[:8])
 def test_no_other_posterior_or_local_parameters_have_a_higher_bound(likelihood, generator):
     model, x, labels = problem(likelihood, generator, num_points=15)
     found, _, _ = solved(model, x, labels)
@@ -157,7 +154,7 @@ def test_rounds_of_a_float32_kernel_with_a_large_variance_end(generator):
     assert found.num_rounds < MAX_ROUNDS
 
 
-@pytest.mark.parametrize("likelihood", [PolyaGamma(), StickBreaking(4), Softmax(4)])
+@pytest.mark.parametrize("likelihood", [PolyaGamma(), Softmax(4)])
 def test_the_variance_with_the_highest_bound_is_found(generator, likelihood):
     _, rows, prior = solved(*problem(likelihood, generator, num_data=30))
     unit = prior.covariance / 4
@@ -171,7 +168,7 @@ def test_the_variance_with_the_highest_bound_is_found(generator, likelihood):
     assert bound(best) > max(bound(v) for v in (best / 2, best * 2) if v >= 1)
 
 
-@pytest.mark.parametrize("likelihood", [PolyaGamma(), StickBreaking(4), Softmax(4)])
+@pytest.mark.parametrize("likelihood", [PolyaGamma(), Softmax(4)])
 def test_left_out_is_near_what_the_others_alone_say(generator, likelihood):
     """But for local parameters that one label more or less would have moved."""
     model, x, labels = problem(likelihood, generator)

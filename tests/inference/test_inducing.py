@@ -19,11 +19,11 @@ from orbitgp.inference.inducing import (
 )
 from orbitgp.inference.passes import Chunk, Examples, Resident
 from orbitgp.kernels import average_covariances, average_covariances_among, average_variances
+from orbitgp.likelihoods.gaussian import Scales
 from orbitgp.model import InvariantGP
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import InducingPosterior
-from orbitgp.scales import Scales
 from tests.conftest import QUICK, assert_close
 from tests.processes import python
 

@@ -9,14 +9,13 @@ from orbitgp import (
     OneHotGaussian,
     PolyaGamma,
     Softmax,
-    StickBreaking,
 )
 from orbitgp.values import Moments, Prediction
 from tests.conftest import assert_close, assert_mean, concrete
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-TESTED = {Gaussian, OneHotGaussian, PolyaGamma, Softmax, StickBreaking}
+TESTED = {Gaussian, OneHotGaussian, PolyaGamma, Softmax}
 
 
 def test_no_likelihood_goes_untested():

@@ -20,10 +20,9 @@ from orbitgp.kernels import (
     covariance,
     scaled_kernel,
 )
-from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.likelihoods.gaussian import Gaussian, Scales
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.exact import ExactPosterior, leave_one_out, solve_exactly
-from orbitgp.scales import Scales
 
 KERNELS = {
     "RBF": lambda: RBF(0.7, 1.3).double(),

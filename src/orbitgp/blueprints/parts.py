@@ -10,7 +10,7 @@ from orbitgp.errors import InputError
 from orbitgp.features import MAX_CELLS, OrientedEnergy, Standardize
 from orbitgp.kernels import RBF, Kernel, MaternKernel, RBFKernel, ScaleKernel
 from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
-from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+from orbitgp.likelihoods.polya_gamma import PolyaGamma
 from orbitgp.likelihoods.recognition import Recognition
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.patches import PatchFeatures
@@ -117,7 +117,7 @@ def likelihood_config(likelihood: nn.Module) -> Config:
     """The structure of a likelihood."""
     if type(likelihood) is OneHotGaussian:
         return {"kind": "OneHotGaussian", "num_classes": likelihood.num_classes}
-    if type(likelihood) in (PolyaGamma, StickBreaking, Softmax):
+    if type(likelihood) in (PolyaGamma, Softmax):
         config = {"kind": type(likelihood).__name__, "num_classes": likelihood.num_classes}
         network = likelihood.recognition
         if network is None:
@@ -136,9 +136,6 @@ def likelihood_from(config: Config, tensors: Tensors) -> nn.Module:
             return OneHotGaussian(integer(config["num_classes"]))
         case "PolyaGamma":
             return PolyaGamma(recognition=_recognition_from(config, tensors, 1))
-        case "StickBreaking":
-            count = _num_classes(config)
-            return StickBreaking(count, recognition=_recognition_from(config, tensors, count - 1))
         case "Softmax":
             count = _num_classes(config)
             return Softmax(count, recognition=_recognition_from(config, tensors, count - 1))

@@ -99,7 +99,7 @@ ARGUMENTS = (
     Argument(
         "--likelihood",
         "of classes; auto is gaussian, which is exact",
-        choices=("auto", "gaussian", "softmax", "stick-breaking", "polya-gamma"),
+        choices=("auto", "gaussian", "softmax", "polya-gamma"),
         default="auto",
     ),
     Argument(

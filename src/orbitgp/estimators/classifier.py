@@ -23,7 +23,7 @@ from orbitgp.fit.settings import TrainingSettings
 from orbitgp.kernels import Kernel
 from orbitgp.likelihoods.gaussian import OneHotGaussian
 from orbitgp.likelihoods.local import LocalLikelihood
-from orbitgp.likelihoods.polya_gamma import PolyaGamma, StickBreaking
+from orbitgp.likelihoods.polya_gamma import PolyaGamma
 from orbitgp.likelihoods.softmax import Softmax
 from orbitgp.orbits.base import Orbit
 from orbitgp.stochastic.settings import StochasticSettings
@@ -35,7 +35,7 @@ it to 0, where every wrong label would have to be explained."""
 AUTO = "gaussian"
 """What likelihood="auto" stands for: one-hot regression, the only one whose evidence is exact."""
 
-LIKELIHOODS = ("auto", "gaussian", "polya-gamma", "softmax", "stick-breaking")
+LIKELIHOODS = ("auto", "gaussian", "polya-gamma", "softmax")
 
 ROUNDS = 45.0
 """Passes of N M² operations where every round of a fixed point has precisions of its own."""
@@ -55,7 +55,7 @@ class InvariantGPClassifier(ClassifierMixin, InvariantGPEstimator):
         "mirror+affine", are composed in this order.
     likelihood : str, default="auto"
         How labels depend on the latent functions: "gaussian" (least squares on one-hot targets),
-        "softmax", "stick-breaking", "polya-gamma" (two classes), or "auto", which is "gaussian",
+        "softmax", "polya-gamma" (two classes), or "auto", which is "gaussian",
         the only one with exact inference.
     image_shape : tuple of int, optional
         (H, W) or (C, H, W), if images come as flat rows.
@@ -356,8 +356,7 @@ def local_likelihood(kind: str, num_classes: int) -> LocalLikelihood:
     if kind == "polya-gamma":
         if num_classes != 2:
             raise InputError(
-                f"likelihood='polya-gamma' is for 2 classes; got {num_classes}: use 'softmax' or "
-                "'stick-breaking'"
+                f"likelihood='polya-gamma' is for 2 classes; got {num_classes}: use 'softmax'"
             )
         return PolyaGamma()
-    return Softmax(num_classes) if kind == "softmax" else StickBreaking(num_classes)
+    return Softmax(num_classes)

@@ -24,10 +24,10 @@ from orbitgp.kernels import (
     with_lengthscale,
 )
 from orbitgp.likelihoods.base import Likelihood
+from orbitgp.likelihoods.gaussian import Scales, scales_at
 from orbitgp.orbits.base import Identity
 from orbitgp.patches import PatchFeatures
 from orbitgp.posterior.algebra import largest_ratio
-from orbitgp.scales import Scales, scales_at
 
 NUM_COMPARED = 500
 """Inputs, evenly among all."""

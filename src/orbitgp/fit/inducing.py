@@ -27,11 +27,11 @@ from orbitgp.inference.inducing import (
     statistics_of_covariance,
 )
 from orbitgp.kernels import average_covariances, average_covariances_among, average_variances
+from orbitgp.likelihoods.gaussian import Scales
 from orbitgp.model import InvariantGP
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import InducingPosterior
 from orbitgp.posterior.mean_basis import MeanBasis
-from orbitgp.scales import Scales
 from orbitgp.values import Prediction
 
 NUM_TRIED = 4096

@@ -24,7 +24,7 @@ from orbitgp.fit.problem import Problem, Sampling
 from orbitgp.fit.settings import TrainingSettings
 from orbitgp.hyperparameters.learn import Landscape, climb, fine_scan, scan, scan_each, search_width
 from orbitgp.hyperparameters.parameters import Parameters
-from orbitgp.scales import Scales
+from orbitgp.likelihoods.gaussian import Scales
 from orbitgp.sealed import MALFORMED
 
 INTERRUPTED = "interrupted; the best hyperparameters so far were kept"

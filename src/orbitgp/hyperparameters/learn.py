@@ -21,8 +21,8 @@ from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
 from orbitgp.hyperparameters.subset_evidence import Subset, best_scales, scales_with_gradient
 from orbitgp.inference.exact import climbed_ratio, evidence_at
 from orbitgp.kernels import average_covariances_among, average_gradients
+from orbitgp.likelihoods.gaussian import Scales
 from orbitgp.orbit_model import OrbitModel
-from orbitgp.scales import Scales
 
 COMMON = tuple(2.0**k for k in (*range(-8, 0), *range(1, 9)))
 """Factors of all ranges that a scan tries."""

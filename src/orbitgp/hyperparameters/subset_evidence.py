@@ -24,9 +24,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.inference.exact import orbit_points
+from orbitgp.likelihoods.gaussian import Scales, scales_at
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.algebra import eigenvectors, largest_ratio
-from orbitgp.scales import Scales, scales_at
 
 RATIOS = tuple(10 ** (k / 4) for k in range(-16, 41))
 NUM_HALVINGS = 12

@@ -17,11 +17,10 @@ from orbitgp.kernels import (
     average_covariances_among,
     scaled_kernel,
 )
-from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.likelihoods.gaussian import Gaussian, Scales, scales_at
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.algebra import cholesky
 from orbitgp.posterior.exact import ExactPosterior, ExactSolution, solve_exactly
-from orbitgp.scales import Scales, scales_at
 
 STEP = 10**0.25
 MAX_STEPS = 24

@@ -29,12 +29,11 @@ from orbitgp.kernels import (
     average_covariances_among,
     average_variances,
 )
-from orbitgp.likelihoods.gaussian import Gaussian
+from orbitgp.likelihoods.gaussian import Gaussian, Scales, scales_at
 from orbitgp.model import InvariantGP
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.algebra import add_jitter, cholesky, solve_rows
 from orbitgp.posterior.inducing import averaged
-from orbitgp.scales import Scales, scales_at
 from orbitgp.values import Prediction, WhitenedGaussian
 
 JITTER = 1e-5

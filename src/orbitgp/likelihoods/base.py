@@ -22,7 +22,7 @@ class Likelihood(nn.Module, ABC):
 
     See Also
     --------
-    Gaussian, OneHotGaussian, PolyaGamma, StickBreaking, Softmax : The likelihoods there are.
+    Gaussian, OneHotGaussian, PolyaGamma, Softmax : The likelihoods there are.
 
     Examples
     --------

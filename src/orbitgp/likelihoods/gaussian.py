@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,14 +12,13 @@ from torch.nn.functional import one_hot, softplus
 from torch.special import log_ndtr
 
 from orbitgp.errors import InputError
-from orbitgp.filters import rows_of
+from orbitgp.filters import inverse_softplus, rows_of
 from orbitgp.likelihoods.base import (
     MAX_ENTRIES,
     Likelihood,
     check_labels,
     check_num_classes,
 )
-from orbitgp.positive import inverse_softplus
 from orbitgp.values import Prediction, QuadraticBound
 
 NOISE_FLOOR = 1e-6
@@ -192,3 +192,24 @@ def _largest_entry(
         log_terms.append(others + weight.log())
     # the quadrature of all classes sums to 1 up to its own error
     return torch.softmax(torch.cat(log_terms, 1).logsumexp(1), -1)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The ratio r = v/σ² for a kernel as it is, the noise σ², and the evidence with them."""
+
+    ratio: float
+    noise: float
+    evidence: float
+
+
+def scales_at(quadratic: float, log_volume: float, shape: tuple[int, int], ratio: float) -> Scales:
+    """Return the best σ² for one r, from tr YᵀA⁻¹Y and log |A| of A = r K + I and targets Y [N, C].
+
+    log p(Y) = −½ N C log 2πσ² − tr YᵀA⁻¹Y / 2σ² − ½ C log |A|,   σ² = tr YᵀA⁻¹Y / NC.
+    """
+    size, num_outputs = shape
+    count = size * num_outputs
+    noise = max(quadratic / count, 2 * NOISE_FLOOR)
+    fit = count * math.log(2 * math.pi * noise) + quadratic / noise
+    return Scales(ratio, noise, -0.5 * (fit + num_outputs * log_volume))

@@ -1,4 +1,4 @@
-"""Logistic likelihoods by Pólya-Gamma augmentation: two classes, or sticks broken one by one.
+"""A logistic likelihood of two classes by Pólya-Gamma augmentation.
 
 With y = ±1, log σ(y f) = ½ y f − log 2cosh(½f), and for any c (Polson et al. 2013, and long before
 them Jaakkola and Jordan)
@@ -75,76 +75,6 @@ class PolyaGamma(LocalLikelihood):
         """∫ σ(∓f) N(f; μ, v) df by quadrature."""
         one = mean_sigmoid(prediction.mean, prediction.variance)
         return torch.cat([1 - one, one], 1)
-
-
-class StickBreaking(LocalLikelihood):
-    """Several classes by C − 1 logistic choices, p(y = k | f) = σ(f_k) Π_{j<k} σ(−f_j).
-
-    Class k takes part in the choices 0 … k alone, so each has precisions, and an M×M matrix, of its
-    own. The order of the classes is part of the model: other orders are other priors.
-
-    Parameters
-    ----------
-    num_classes : int
-        C, at least 2.
-    recognition : torch.nn.Module, optional
-        Network that gives the local parameters of the bound from input and label.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 2 classes.
-
-    References
-    ----------
-    S. Linderman, M. Johnson and R. Adams (2015). Dependent multinomial models made easy. NeurIPS.
-
-    Examples
-    --------
-    >>> from orbitgp import StickBreaking
-    >>> StickBreaking(3).num_outputs
-    2
-    """
-
-    def __init__(self, num_classes: int, *, recognition: nn.Module | None = None) -> None:
-        sizes = {"num_outputs": num_classes - 1, "num_local": num_classes - 1}
-        super().__init__(num_classes, **sizes, recognition=recognition)
-
-    @property
-    def num_precisions(self) -> int:
-        """One for each choice."""
-        return self.num_outputs
-
-    def bound_at(self, labels: Int[Tensor, "N"], local: Float[Tensor, "N K"]) -> QuadraticBound:
-        """Σ_{j ≤ y} of the logistic bounds; the choices after y say nothing."""
-        places = torch.arange(self.num_outputs, device=labels.device)
-        reached = (places <= labels.unsqueeze(1)).double()
-        taken = (places == labels.unsqueeze(1)).double()
-        precision = logistic_precision(local)
-        constant = 0.5 * precision * local.square() - log_2cosh_half(local)
-        return QuadraticBound(
-            constant=(reached * constant).sum(1),
-            linear=taken - 0.5 * reached,
-            precision=reached * precision,
-        )
-
-    def best_local(self, moments: Moments) -> Float[Tensor, "N K"]:
-        """c_j = √(E f_j²)."""
-        return (moments.mean_square + moments.variance).clamp(min=0).sqrt()
-
-    def log_probabilities(self, f: Float[Tensor, "*B C1"]) -> Float[Tensor, "*B C"]:
-        """log σ(f_k) + Σ_{j<k} log σ(−f_j)."""
-        none = torch.zeros_like(f[..., :1])
-        passed = torch.cat([none, logsigmoid(-f).cumsum(-1)], -1)
-        return passed + torch.cat([logsigmoid(f), none], -1)
-
-    @torch.no_grad()
-    def mean_probabilities(self, prediction: Prediction) -> Float[Tensor, "N C"]:
-        """The choices are independent under q, so the mean of the product is that of the means."""
-        taken = mean_sigmoid(prediction.mean, prediction.variance)
-        all_of_it = torch.ones_like(taken[:, :1])
-        passed = torch.cat([all_of_it, torch.log1p(-taken).cumsum(1).exp()], 1)
-        return passed * torch.cat([taken, all_of_it], 1)
 
 
 def logistic_precision(c: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:

@@ -17,10 +17,9 @@ from torch.distributions import Distribution
 from torch.nn.functional import grid_sample, softplus
 
 from orbitgp.errors import InputError
-from orbitgp.filters import filtered, rows_of
+from orbitgp.filters import filtered, inverse_softplus, rows_of
 from orbitgp.orbits.base import UNIT, Orbit
 from orbitgp.orbits.ranges import Ends, Flags, UniformRange, known
-from orbitgp.positive import inverse_softplus
 
 NUM_FIELDS = 5
 BLOCK = 128

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from orbitgp.errors import InputError
+from orbitgp.filters import inverse_softplus
 from orbitgp.orbits.base import UNIT, Orbit
-from orbitgp.positive import inverse_softplus
 
 
 class GaussianNoise(Orbit):

@@ -10,7 +10,7 @@ from torch.distributions import Distribution
 from torch.nn.functional import softplus
 
 from orbitgp.errors import InputError
-from orbitgp.positive import inverse_softplus
+from orbitgp.filters import inverse_softplus
 
 Ends = float | Sequence[float]
 Flags = bool | Sequence[bool]
