@@ -24,11 +24,12 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.evidence.fitted import ESTIMATORS
-from orbitgp.evidence.ranges import leaves, split_unit
+from orbitgp.evidence.ranges import split_unit
 from orbitgp.evidence.tables import data_frame, text_table
 from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.compose import parts_of
 from orbitgp.orbits.names import starting_orbit
 from orbitgp.orbits.ranges import UniformRange
 
@@ -206,7 +207,7 @@ def _usual(model: ExactInvariantGP, is_regression: bool) -> float:
 
 def alone(orbit: Orbit) -> Iterator[Orbit]:
     """Each transformation of an orbit without the others, with its range as it is."""
-    for leaf in leaves(orbit):
+    for leaf in parts_of(orbit):
         ranges = getattr(leaf, "ranges", None)
         if not isinstance(ranges, UniformRange):
             if leaf.size > 1:

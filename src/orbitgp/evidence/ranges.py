@@ -1,13 +1,13 @@
 """The parts of an orbit that can be asked for one by one: learned ranges, and fixed groups."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from orbitgp.orbits.base import Identity, Orbit
-from orbitgp.orbits.compose import compose
+from orbitgp.orbits.compose import compose, parts_of
 from orbitgp.orbits.ranges import UniformRange
 
 
@@ -26,7 +26,7 @@ class LearnedRange:
 def learned_parameters(orbit: Orbit) -> list[LearnedRange]:
     """All parameters with learned ranges, in the order of the vector of hyperparameters."""
     names, found, first = iter(orbit.learned_ranges()), [], 0
-    for leaf in leaves(orbit):
+    for leaf in parts_of(orbit):
         own = [next(names) for _ in leaf.learned_ranges()]
         ranges = getattr(leaf, "ranges", None)
         if not isinstance(ranges, UniformRange) or not ranges.learned.any():
@@ -40,23 +40,13 @@ def learned_parameters(orbit: Orbit) -> list[LearnedRange]:
     return found
 
 
-def leaves(orbit: Orbit) -> Iterator[Orbit]:
-    """The orbits that a composition is made of, in turn."""
-    parts = getattr(orbit, "orbits", None)
-    if parts is None:
-        yield orbit
-    else:
-        for part in parts:
-            yield from leaves(part)
-
-
 def fixed_parts(orbit: Orbit) -> list[tuple[Orbit, Orbit]]:
     """The parts of an orbit that are taken whole, and the orbit without each of them.
 
     These are groups, and noise. The identity takes their place, so that the noise of all others
     stays where it is.
     """
-    parts = list(leaves(orbit))
+    parts = parts_of(orbit)
     found = []
     for place, part in enumerate(parts):
         if part.size > 1 and not isinstance(getattr(part, "ranges", None), UniformRange):
