@@ -15,6 +15,7 @@ from orbitgp.orbits.drift import Drift
 from orbitgp.orbits.groups import Mirror, PermutationGroup, QuarterTurns, SignFlips
 from orbitgp.orbits.intensity import Intensity
 from orbitgp.orbits.magnitude import Magnitude
+from orbitgp.orbits.names import are_images
 from orbitgp.orbits.noise import GaussianNoise
 from orbitgp.orbits.points import AXES, Axis, Jitter, PointMirror, PointRotation, Translation
 from orbitgp.orbits.random_order import RandomOrder
@@ -22,9 +23,6 @@ from orbitgp.orbits.time_affine import TimeAffine
 from orbitgp.orbits.time_warp import TimeWarp
 
 KINDS = ("images", "series", "points", "vectors")
-
-MAX_COLUMNS, MAX_RATIO = 5, 2
-"""Columns up to which inputs may be points, and the ratio of sides up to which they are images."""
 
 MAX_SWAPPED = 8
 """Columns up to which every pair of them is tried."""
@@ -206,7 +204,7 @@ def _usual_kind(shape: Sequence[int]) -> str:
             f"rows of {shape[0]} numbers may be series, rows of a table or images: give "
             "kind='series' or kind='vectors', or images as (n, H, W)"
         )
-    if len(shape) == 2 and (min(shape) <= MAX_COLUMNS or max(shape) > MAX_RATIO * min(shape)):
+    if len(shape) == 2 and not are_images(shape):
         raise InputError(
             f"inputs of shape {list(shape)} may be images, series of several channels or points "
             "in space: give kind='images', kind='series' or kind='points'"
