@@ -5,11 +5,13 @@ import math
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
+
+from orbitgp.orbits.ranges import Range, ranges_from
 
 SECONDS_BETWEEN_LINES = 30.0
 """Where no bar can be drawn."""
@@ -23,20 +25,16 @@ class Evaluation:
     elbo: float
     standard_error: float
     learned: str
-    ranges: dict[str, list[float]] = field(default_factory=dict)
+    ranges: tuple[Range, ...] = ()
 
 
 def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
     """A curve from its JSON."""
-    curve = [Evaluation(**row) for row in rows]
+    curve = [Evaluation(**{**row, "ranges": ranges_from(row.get("ranges", ()))}) for row in rows]
     for point in curve:
         numbers = (point.step, point.elbo, point.standard_error)
         if not all(isinstance(number, int | float) for number in numbers):
             raise TypeError(f"a point of the curve is {point}")
-        for ends in point.ranges.values():
-            low, high = ends
-            if not isinstance(low, int | float) or not isinstance(high, int | float):
-                raise TypeError(f"a range of the curve is {ends!r:.80}")
     return curve
 
 

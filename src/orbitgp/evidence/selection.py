@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.evidence.fitted import FittedEvidence
-from orbitgp.evidence.ranges import composed, learned_parameters, split_unit
+from orbitgp.evidence.ranges import composed, learned_parameters
 from orbitgp.evidence.transformations import Transformation, is_closed, is_contained, orbit_of
 from orbitgp.hyperparameters.learn import Landscape, best_length, climb
 from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
@@ -219,7 +219,7 @@ class Eliminations:
         z = landscape.parameters.vector()
         z[landscape.parameters.lengths] = self.lengths
         for own in learned_parameters(orbit):
-            if split_unit(own.name)[0] in names:
+            if own.range.name in names:
                 z[list(own.places)] = math.log(NARROWEST)
         return best_length(landscape, z)[1].evidence
 

@@ -13,6 +13,7 @@ import torch
 from orbitgp.errors import FileError
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.fit.problem import NUM_DRAW_SETS
+from orbitgp.orbits.ranges import Range, ranges_from
 from orbitgp.sealed import MALFORMED, write_atomically
 
 SMALLEST, LARGEST = 250, 2048
@@ -35,8 +36,8 @@ class Finding:
         "exact" or "bound".
     learned : str
         The learned transformations, in words.
-    ranges : dict of str to tuple of float
-        The ends of each range.
+    ranges : tuple of Range
+        What was learned, as numbers.
     seconds : float
         The time of its fit.
     by_draws : tuple of float
@@ -50,7 +51,7 @@ class Finding:
     evidence_error: float
     kind: str
     learned: str
-    ranges: dict[str, tuple[float, float]]
+    ranges: tuple[Range, ...]
     seconds: float
     by_draws: tuple[float, ...]
     by_size: dict[int, float]
@@ -137,14 +138,13 @@ def _finding_from(found: Mapping[str, Any]) -> Finding:
     by_size = {int(size): float(value) for size, value in found["by_size"].items()}
     if not by_size or not all(0 < size < 2**53 for size in by_size):
         raise ValueError(f"sizes {sorted(by_size)}")
-    ranges = {str(name): (float(ends[0]), float(ends[1])) for name, ends in found["ranges"].items()}
     return Finding(
         name=str(found["name"]),
         evidence=float(found["evidence"]),
         evidence_error=float(found["evidence_error"]),
         kind=str(found["kind"]),
         learned=str(found["learned"]),
-        ranges=ranges,
+        ranges=ranges_from(found["ranges"]),
         seconds=float(found["seconds"]),
         by_draws=tuple(float(value) for value in found["by_draws"]),
         by_size=by_size,

@@ -147,10 +147,8 @@ class Learning:
         self.parameters.assign(z)
         orbit = self.problem.model.orbit
         share = self.problem.examples.num_data / landscape.size
-        ranges = {name: list(ends) for name, ends in orbit.learned_ranges().items()}
-        self.curve.append(
-            Evaluation(self.num_steps, share * scales.evidence, 0.0, orbit.describe(), ranges)
-        )
+        found = orbit.describe(), orbit.learned_ranges()
+        self.curve.append(Evaluation(self.num_steps, share * scales.evidence, 0.0, *found))
         callback.evaluated(self.curve[-1])
         callback.stepped(self.num_steps)
 

@@ -1,7 +1,9 @@
 """One orbit after another."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -9,6 +11,7 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.orbits.ranges import Range
 
 MAX_FINITE_SIZE = 2**24
 """Beyond this a point's number is no longer exact in float32, and repeats are rare anyway."""
@@ -166,22 +169,12 @@ class Composition(Orbit):
         return list(zip(parts_of(self), noise.split(sizes, -1), strict=True))
 
     def describe(self) -> str:
-        """In words."""
-        return ", then ".join(part.describe() for part in parts_of(self))
+        """In words; a part is numbered if another one has a range of the same name."""
+        return _words(self)
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
-        """Those of all parts."""
+    def learned_ranges(self) -> tuple[Range, ...]:
+        """Those of all parts, in order."""
         return _all_ranges(parts_of(self))
-
-    def unidentified(self) -> list[str]:
-        """Those of all parts."""
-        names = iter(self.learned_ranges())
-        return [
-            name
-            for part in parts_of(self)
-            for own, name in zip(part.learned_ranges(), names, strict=False)
-            if own in part.unidentified()
-        ]
 
 
 class FiniteComposition(FiniteOrbit):
@@ -206,21 +199,32 @@ class FiniteComposition(FiniteOrbit):
         return _in_turn(parts, x, digits)
 
     def describe(self) -> str:
-        """In words."""
-        return ", then ".join(part.describe() for part in parts_of(self))
+        """In words; a part is numbered if another one has a range of the same name."""
+        return _words(self)
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
-        """Those of all parts."""
+    def learned_ranges(self) -> tuple[Range, ...]:
+        """Those of all parts, in order."""
         return _all_ranges(parts_of(self))
 
 
-def _all_ranges(parts: Sequence[Orbit]) -> dict[str, tuple[float, float]]:
-    """Side by side; a repeated name is made unique by the position of its part."""
-    together: dict[str, tuple[float, float]] = {}
-    for place, part in enumerate(parts, 1):
-        for name, ends in part.learned_ranges().items():
-            together[f"{name}, part {place}" if name in together else name] = ends
-    return together
+def _all_ranges(parts: Sequence[Orbit]) -> tuple[Range, ...]:
+    """Side by side; a repeated name is told apart by the place of its part."""
+    ranges = [part.learned_ranges() for part in parts]
+    counts = Counter(name for own in ranges for name in {found.name for found in own})
+    return tuple(
+        replace(found, part=place) if counts[found.name] > 1 else found
+        for place, own in enumerate(ranges, 1)
+        for found in own
+    )
+
+
+def _words(composition: Composition | FiniteComposition) -> str:
+    repeated = {found.part for found in composition.learned_ranges()}
+    parts = enumerate(parts_of(composition), 1)
+    return ", then ".join(
+        f"part {place}: {part.describe()}" if place in repeated else part.describe()
+        for place, part in parts
+    )
 
 
 def _digits(number: Int[Tensor, "*B"], parts: Sequence[Orbit]) -> list[Int[Tensor, "*B"]]:
