@@ -63,11 +63,11 @@ def run(seed: int) -> dict[str, Any]:
     model = InvariantGPRegressor(rotation(), random_state=seed).fit(x, y)
     worth = ablate(model, x, y, random_state=seed)["angle"]
     assert worth.interval is not None
-    assert worth.ends is not None
+    assert worth.range is not None
     return {
         "num_data": NUM_DATA,
         "width": WIDTH,
-        "learned": worth.ends[1],
+        "learned": worth.range.high,
         "interval": worth.interval,
         "inside": worth.interval[0] <= WIDTH <= worth.interval[1],
         "removed": worth.removed,

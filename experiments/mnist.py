@@ -10,6 +10,7 @@ import argparse
 import resource
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from experiments.data import load_named
 from experiments.record import RESULTS, record
 from orbitgp import Callback, InvariantGPClassifier, OrientedEnergy
 from orbitgp.data.labelled import LabelledData
+from orbitgp.orbits.ranges import Range
 from orbitgp.scores import evaluate
 
 ORBITS = ("none", "rotation", "affine", "local", "affine+local")
@@ -97,7 +99,7 @@ def run(
         "num_data": len(x),
         **scored(model, data.x_test, data.y_test),
         "learned": model.orbit_.describe(),
-        "ranges": {name: list(ends) for name, ends in model.orbit_.learned_ranges().items()},
+        "ranges": list(map(asdict, model.orbit_.learned_ranges())),
         "seconds": seconds,
         "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "settings": {
@@ -108,7 +110,7 @@ def run(
             "steps": model.n_iter_,
         },
         "evidence_curve": [[p.step, round(p.evidence, 2), p.num_data] for p in evaluations],
-        "range_curves": [point.ranges for point in evaluations],
+        "range_curves": [list(map(asdict, point.ranges)) for point in evaluations],
     }, model
 
 
@@ -141,12 +143,11 @@ def draw(model: InvariantGPClassifier, values: Mapping[str, Any], path: Path) ->
     steps, nats, sizes = zip(*values["evidence_curve"], strict=True)
     upper.plot(steps, np.divide(nats, sizes), marker=".")
     upper.set(ylabel="evidence per input (nats)")
-    for name in values["range_curves"][0]:
-        ends = np.array([ranges[name] for ranges in values["range_curves"]])
-        start = ends[-1].copy()
-        lower.plot(steps, ends[:, 1] / (abs(start[1]) or 1), label=name)
+    for place, found in enumerate(values["ranges"]):
+        ends = np.array([ranges[place]["high"] for ranges in values["range_curves"]])
+        lower.plot(steps, ends / (abs(ends[-1]) or 1), label=Range(**found).title)
     lower.set(xlabel="step", ylabel="upper ends, over their last value")
-    if values["range_curves"][0]:
+    if values["ranges"]:
         lower.legend(fontsize=7, ncols=2)
     curves.suptitle(f"{values['orbit']}, {values['features']}: {values['test_error']} % test error")
     figure.savefig(path, dpi=100)

@@ -59,7 +59,7 @@ def learned(
         "orbit": orbit,
         "num_data": num_data,
         "num_inducing": options.get("num_inducing"),
-        "learned_angle": round(max((high for _, high in ranges.values()), default=0.0), 1),
+        "learned_angle": round(max((found.high for found in ranges), default=0.0), 1),
         "evidence": round(model.evidence_, 1),
         "evidence_error": round(model.evidence_error_, 1),
         "evidence_kind": model.evidence_kind_,

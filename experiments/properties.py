@@ -13,7 +13,7 @@ range-spread    five draws of 1,000 MNIST digits: mean and spread of every learn
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpytorch
@@ -34,6 +34,7 @@ from orbitgp import (
     OrientedEnergy,
     PermutationGroup,
 )
+from orbitgp.orbits.ranges import Range
 
 NUM_TRAIN, NUM_TEST = 300, 500
 STARTS = (0.005, 0.02, 0.1, 0.3)
@@ -106,7 +107,7 @@ def any_start(seed: int) -> dict[str, Any]:
         model = InvariantGPClassifier(time_shift(start), random_state=seed).fit(data.x, data.y)
         found[f"±{start}"] = {
             "evidence": model.evidence_,
-            "learned": model.orbit_.learned_ranges()["shift"][1],
+            "learned": model.orbit_.learned_ranges()[0].high,
             "test_error": 1 - model.score(data.x_test, data.y_test),
             "seconds": round(time.monotonic() - began, 1),
         }
@@ -137,24 +138,29 @@ def range_spread(seed: int) -> dict[str, Any]:
     """Mean and spread over five draws of digits, and how often a range was identified."""
     found: dict[str, Any] = {}
     for features in ("pixels", "oriented"):
-        ranges: dict[str, list[float]] = {}
-        described = []
+        orbits = []
         for draw in range(5):
             data = drawn(load_named("mnist"), 1000, 5 * seed + draw)
             extra = OrientedEnergy() if features == "oriented" else None
             model = InvariantGPClassifier("affine+local", feature_map=extra, random_state=seed)
             model.fit(data.x, data.y)
-            for name, (_, high) in model.orbit_.learned_ranges().items():
-                ranges.setdefault(name, []).append(high)
-            described.append(model.orbit_.describe())
+            orbits.append(model.orbit_)
+        together = zip(*(orbit.learned_ranges() for orbit in orbits), strict=True)
         found[features] = {
-            "upper_ends": {
-                name: {"mean": statistics.mean(ends), "spread": statistics.stdev(ends)}
-                for name, ends in ranges.items()
-            },
-            "described": described,
+            "ranges": list(map(spread_of, together)),
+            "described": [orbit.describe() for orbit in orbits],
         }
     return found
+
+
+def spread_of(found: Sequence[Range]) -> dict[str, Any]:
+    """One range over several draws: its upper end, and how often it was identified."""
+    first, ends = found[0], [own.high for own in found]
+    return {
+        **{"name": first.name, "unit": first.unit, "part": first.part},
+        **{"logarithmic": first.logarithmic, "mean": statistics.mean(ends)},
+        **{"spread": statistics.stdev(ends), "identified": sum(own.identified for own in found)},
+    }
 
 
 PROPERTIES: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {

@@ -25,6 +25,7 @@ from experiments.policies import DATA as POLICY_DATA
 from experiments.policies import POLICIES
 from experiments.record import RESULTS
 from orbitgp.evidence.ablation import worth_from
+from orbitgp.orbits.ranges import Range
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -307,24 +308,17 @@ def range_spread(results: Results) -> str:
     rows: dict[str, list[str]] = {}
     recorded = results("property-range-spread-*")
     for found in (result["rows"][features] for result in recorded for features in MNIST):
-        for name, ends in found["upper_ends"].items():
-            digits = 1 if "°" in name or "%" in name else 2
-            words = found["described"]
-            told = f"{sum(is_identified(name, each) for each in words)} of {len(words)}"
-            end = f"{ends['mean']:.{digits}f} ± {ends['spread']:.{digits}f}"
+        for own in found["ranges"]:
+            digits = 1 if own["unit"] and not own["logarithmic"] else 2
+            told = f"{own['identified']} of {len(found['described'])}"
+            end = f"{own['mean']:.{digits}f} ± {own['spread']:.{digits}f}"
+            title = Range(own["name"], own["unit"], own["part"], math.nan, math.nan).title
             # a smoothness cannot be set to zero, so nothing is said of it
-            rows.setdefault(name, []).extend([end, "–" if "smoothness" in name else told])
+            rows.setdefault(title, []).extend([end, "–" if own["name"] == "smoothness" else told])
     head = ["upper end of"]
     for features in MNIST if rows else []:
         head += [features, "identified"]
     return table(head, [[name, *cells] for name, cells in rows.items()])
-
-
-def is_identified(name: str, described: str) -> bool:
-    """Whether the words about an orbit do not call this range "not identified"."""
-    own = name.split(" (")[0]
-    parts = described.replace(", then ", ", ").split(", ")
-    return not any(part.startswith(f"{own} ") and "not identified" in part for part in parts)
 
 
 def known(results: Results) -> str:

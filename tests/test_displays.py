@@ -18,6 +18,7 @@ from orbitgp import (
 )
 from orbitgp.evidence.ablation import Worth
 from orbitgp.evidence.trials import Finding
+from orbitgp.orbits.ranges import Range
 from tests.conftest import QUICK, without_checks_of_shapes
 from tests.files.crash import bars
 
@@ -46,7 +47,7 @@ def finding(name, evidence, draws):
         **kinds,
         num_data=400,
         learned="words",
-        ranges={},
+        ranges=(),
         seconds=1.0,
         by_draws=draws,
         by_size=sizes,
@@ -60,7 +61,7 @@ def test_orbits_of_images(classifier, ax):
     height, width = x.shape[1:]
     assert ax.images[0].get_array().shape == (3 * height, 5 * width)
     np.testing.assert_allclose(ax.images[0].get_array()[:height, :width], display.inputs[0])
-    assert display.frame().loc["rotation (°)", "high"] > 0
+    assert display.frame().loc["rotation", "high"] > 0
     again = OrbitDisplay.from_estimator(model, x[:3], num_draws=4)
     np.testing.assert_array_equal(again.draws, display.draws)
 
@@ -68,7 +69,7 @@ def test_orbits_of_images(classifier, ax):
 def test_orbits_of_colours_and_series(ax):
     colours = np.random.default_rng(0).random((2, 3, 4, 4))
     display = OrbitDisplay(
-        inputs=colours, draws=colours[:, None], ranges={}, description="same"
+        inputs=colours, draws=colours[:, None], ranges=(), description="same"
     ).plot(ax)
     assert display.ax_.images[0].get_array().shape == (8, 8, 3)
     x = np.random.default_rng(0).normal(size=(20, 2))
@@ -96,9 +97,10 @@ def test_evidence_of_candidates_that_are_fitted():
 
 
 def test_ranges(ax):
+    turn = Range("rotation", "°", 0, -12.0, 12.0)
     worths = [
-        Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.0), 412.0, 9.0, 100.0, 90.0),
-        Worth("shear", (-0.1, 0.1), (0.0, 0.3), 1.0, 1.0, 0.5, 0.5),
+        Worth("rotation", turn, (9.0, 15.0), 412.0, 9.0, 100.0, 90.0),
+        Worth("shear", Range("shear", "", 0, -0.1, 0.1), (0.0, 0.3), 1.0, 1.0, 0.5, 0.5),
         Worth("mirror", None, None, -5.0, 0.0),
     ]
     display = RangeDisplay(ablation=Ablation(worths, 300)).plot(ax)

@@ -94,7 +94,8 @@ def test_mnist_writes_what_it_found(few_digits, monkeypatch, tmp_path):
     assert result["test_error"] < 20
     assert {"elbo", "elbo_standard_error", "test_nll", "test_ece"} <= set(result)
     assert set(result["seconds"]) == {"learn", "solve", "total"}
-    assert "rotation (°)" in result["ranges"]
+    assert [(own["name"], own["unit"]) for own in result["ranges"]] == [("rotation", "°")]
+    assert [own["name"] for own in result["range_curves"][-1]] == ["rotation"]
     assert (tmp_path / f"mnist-{features}-rotation-30-3.png").stat().st_size > 10_000
 
 

@@ -6,6 +6,8 @@ import re
 import pytest
 
 from experiments import tables
+from experiments.properties import spread_of
+from orbitgp import Affine
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
@@ -34,11 +36,18 @@ def test_tables_without_results(monkeypatch, tmp_path):
     assert len(tables.made("few_labels").splitlines()) == 2
 
 
-def test_ranges_that_are_not_identified_are_told_apart():
-    words = "x-scale ×0.9 … ×1.1 (not identified), shear −1 … +1, then x-displacement ±1%"
-    assert not tables.is_identified("x-scale (×)", words)
-    assert tables.is_identified("shear", words)
-    assert tables.is_identified("x-displacement (% of width)", words)
+def test_ranges_that_are_not_identified_are_told_apart(monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    draws = [Affine(-0.1, 0.1) for _ in range(3)]
+    draws[0].ranges.identified[1] = False
+    together = zip(*(orbit.learned_ranges() for orbit in draws), strict=True)
+    ranges, words = list(map(spread_of, together)), [orbit.describe() for orbit in draws]
+    rows = {name: {"ranges": ranges, "described": words} for name in tables.MNIST}
+    found = {"rows": rows, "commit": "a", "clean": True}
+    (tmp_path / "property-range-spread-0.json").write_text(json.dumps(found))
+    lines = tables.made("range_spread").splitlines()
+    assert lines[2] == "| rotation (°) | 5.7 ± 0.0 | 3 of 3 | 5.7 ± 0.0 | 3 of 3 |"
+    assert lines[3] == "| x-scale (×) | 1.11 ± 0.00 | 2 of 3 | 1.11 ± 0.00 | 2 of 3 |"
 
 
 def order_result(family, evidence, nll, commit="a", **more):

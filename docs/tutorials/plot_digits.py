@@ -8,7 +8,6 @@ used; the test digits are looked at once, at the end.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -35,8 +34,8 @@ for orbit in ("none", "affine"):
 
 learned = models["affine"].orbit_
 print(learned.describe())
-for name, ends in learned.learned_ranges().items():
-    print(name, np.round(ends, 3))
+for own in learned.learned_ranges():
+    print(f"{own.title}: {own.low:.3f} to {own.high:.3f}, identified: {own.identified}")
 
 # %%
 # Six digits, each followed by five random draws from its learned orbit. To the model, all pictures

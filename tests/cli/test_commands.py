@@ -155,7 +155,9 @@ def test_ablate(fitted, images, tmp_path, capsys):
     code, record = in_process(capsys, "ablate", run, "--data", images, "--num_data", 30)
     conforms(record, schemas.AblateRecord)
     assert (code, record["num_data"], record["evidence_kind"]) == (0, 30, "exact")
-    assert [worth["name"] for worth in record["worths"]] == list(whole["ranges"])
+    assert [worth["range"]["name"] for worth in record["worths"]] == [
+        own["name"] for own in whole["ranges"]
+    ]
     found = read_ablation(run / "ablation.json")
     assert [worth.removed for worth in found.worths] == [w["removed"] for w in record["worths"]]
     (tmp_path / "alone").mkdir()

@@ -39,7 +39,7 @@ def test_json_and_nothing_else(fitted, images):
     assert "3 distinct integers" in record["task_reason"]
     assert (record["num_data"], record["num_inducing"]) == (60, 30)
     assert record["classes"] == [0, 1, 2]
-    assert record["ranges"].keys() >= {"rotation (°)"}
+    assert (record["ranges"][0]["name"], record["ranges"][0]["unit"]) == ("rotation", "°")
     assert record["test"]["num_data"] == 20
     assert record["test"]["metrics"]["error"] <= 0.2
 

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -23,9 +24,11 @@ from orbitgp import (
 from orbitgp.evidence.ablate import interval_around
 from orbitgp.evidence.ablation import FILE, Worth, read_ablation, write_ablation
 from orbitgp.evidence.ranges import fixed_parts, learned_parameters
+from orbitgp.orbits.ranges import Range
 from tests.conftest import QUICK, without_checks_of_shapes
 
-TURN = Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
+ANGLE = Range("rotation", "°", 0, -12.0, 12.0)
+TURN = Worth("rotation", ANGLE, (9.0, 15.2), 412.3, 9.1, 100.0, 90.0)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def test_the_true_width_is_inside(problem, found):
     worth = found["angle"]
     low, high = worth.interval
     assert low < 0.6 < high
-    assert low < worth.ends[1] < high
+    assert low < worth.range.high < high
     assert worth.identified
     assert worth.removed > worth.halved > 0
     assert worth.doubled > 0
@@ -97,14 +100,15 @@ def test_groups_are_taken_away_one_by_one():
 
 def test_words_and_places():
     orbit = compose(Rotation(-0.1, 0.2), Mirror())
-    assert [(part.name, part.places) for part in learned_parameters(orbit)] == [
-        ("rotation (°)", (0, 1))
-    ]
+    (part,) = learned_parameters(orbit)
+    assert (part.range, part.places) == (orbit.learned_ranges()[0], (0, 1))
     assert [part.describe() for part, _ in fixed_parts(orbit)] == [Mirror().describe()]
     assert str(TURN) == "rotation ±12° (9° to 15°), worth 412 ± 9 nats"
-    scale = Worth("x-scale (×)", (0.9, 1.1), (1.05, 1.2), 30.0, 1.0)
+    factor = Range("x-scale", "×", 0, 0.9, 1.1, logarithmic=True)
+    scale = Worth("x-scale", factor, (1.05, 1.2), 30.0, 1.0)
     assert str(scale) == "x-scale ×0.90 … ×1.10 (×1.05 to ×1.20), worth 30 ± 1 nats"
-    assert str(Worth("shear", (-0.1, 0.1), (0.0, 1.0), 1.5, 1.0)) == "shear: not identified"
+    shear = Worth("shear", Range("shear", "", 0, -0.1, 0.1), (0.0, 1.0), 1.5, 1.0)
+    assert str(shear) == "shear: not identified"
     assert str(Ablation([], 10)) == "no invariance"
 
 
@@ -153,8 +157,14 @@ KEPT = {"schema": "orbitgp.ablation/1", "num_data": 3, "kind": "exact", "worths"
         *(json.dumps(KEPT | part) for part in HOSTILE),
         *(json.dumps(KEPT | {"worths": part}) for part in (3, [3], ["<b>"], [{}], {"a": 1})),
         *(
-            json.dumps(KEPT | {"worths": [vars(TURN) | part]})
-            for part in ({"ends": 3}, {"ends": [1]}, {"removed": None}, {"halved": 10**400})
+            json.dumps(KEPT | {"worths": [asdict(TURN) | part]})
+            for part in (
+                {"range": 3},
+                {"range": {}},
+                {"interval": [1]},
+                {"removed": None},
+                {"halved": 10**400},
+            )
         ),
     ],
 )

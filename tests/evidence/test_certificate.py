@@ -12,6 +12,7 @@ from orbitgp import (
     InvariantGPClassifier,
     InvariantGPRegressor,
     Mirror,
+    Rotation,
     SignFlips,
     certificate,
     compose,
@@ -96,11 +97,14 @@ def test_pairs_of_classes():
 
 def test_each_transformation_alone():
     parts = list(alone(compose(Affine([-0.1] * 6, [0.1] * 6), Mirror())))
-    assert [part.describe() for part in parts[:2]] == [
-        "rotation −6° … +6°",
-        "x-scale ×0.90 … ×1.11",
+    assert [(words, part.describe()) for words, part in parts[:2]] == [
+        ("rotation −5.73 … 5.73°", "rotation −6° … +6°"),
+        ("x-scale 0.905 … 1.11 ×", "x-scale ×0.90 … ×1.11"),
     ]
     assert len(parts) == 7
+    assert parts[-1][0] == Mirror().describe()
+    _, (second, _) = alone(compose(Rotation(-0.1, 0.1), Rotation(-0.2, 0.2)))
+    assert second == "rotation of part 2 −11.5 … 11.5°"
 
 
 def test_models_without_an_exact_posterior(even):

@@ -76,7 +76,7 @@ def test_parts_of_the_data_and_units_of_the_targets():
     )
 
 
-@pytest.mark.parametrize("likelihood", ["softmax", "stick-breaking"])
+@pytest.mark.parametrize("likelihood", ["softmax"])
 def test_parts_and_draws_have_the_likelihood_that_is_compared(likelihood):
     """All are bounds on log probabilities of labels, where densities may have any value."""
     x = np.random.default_rng(0).uniform(-2, 2, (260, 2))

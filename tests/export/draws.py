@@ -17,8 +17,8 @@ from orbitgp import (
     Rotation,
     export_policy,
 )
-from orbitgp.evidence.ranges import leaves
 from orbitgp.orbits.base import UNIT, FiniteOrbit
+from orbitgp.orbits.compose import parts_of
 
 AFFINE = ("rotation", "x_scale", "y_scale", "shear", "x_shift", "y_shift")
 INTENSITY = ("contrast", "brightness")
@@ -47,7 +47,7 @@ def many_draws(names, count, shape=(1, 4, 4)):
 
 def noise_of(orbit, draws):
     """The noise [N, K] with which the orbit makes the same points."""
-    parts = [leaf for leaf in leaves(orbit) if not isinstance(leaf, Identity)]
+    parts = [leaf for leaf in parts_of(orbit) if not isinstance(leaf, Identity)]
     columns = [
         own_noise(part, lambda name, place=place: draws[f"{place}_{name}"].double())
         for place, part in enumerate(parts)

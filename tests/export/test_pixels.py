@@ -7,8 +7,8 @@ from scipy.stats import chisquare, kstest
 from sklearn.datasets import load_sample_image
 
 from orbitgp import export_policy
-from orbitgp.evidence.ranges import leaves
 from orbitgp.orbits.base import FiniteOrbit
+from orbitgp.orbits.compose import parts_of
 from tests.export.draws import many_draws, noise_of, run, transformed
 from tests.export.libraries import TARGETS, needed
 from tests.export.orbits import ORBITS
@@ -61,7 +61,7 @@ def test_draws_have_the_distribution_of_the_orbit(library):
     orbit, _ = ORBITS["everything"]
     noise = noise_of(orbit, many_draws(run(orbit, library), NUM_DRAWS)).numpy()
     first = 0
-    for part in leaves(orbit):
+    for part in parts_of(orbit):
         size = min(part.noise_size, 6)
         for column in noise[:, first : first + size].T:
             if isinstance(part, FiniteOrbit):

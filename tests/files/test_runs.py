@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import orbitgp
 from orbitgp import FileError, InputError, InvariantGPClassifier, InvariantGPRegressor
 from orbitgp.callbacks.base import Callback, evaluations_from
 from orbitgp.estimators.folder import example_rows
+from orbitgp.orbits.ranges import Range
 from orbitgp.sealed import read_sealed
 from tests.conftest import assert_same_to_rounding
 from tests.files.crash import SETTINGS, bars, crash_test
@@ -213,22 +215,25 @@ def test_a_run_keeps_examples_and_ranges(tmp_path):
     rows = example_rows(torch.from_numpy(np.unique(names, return_inverse=True)[1]))
     scaled = torch.from_numpy(images[rows] / images.max()).float()
     torch.testing.assert_close(tensors["inputs"], scaled)
-    assert set(model.evidence_curve_[-1].ranges) == set(model.orbit_.learned_ranges())
+    ranges = model.evidence_curve_[-1].ranges
+    assert [own.title for own in ranges] == [own.title for own in model.orbit_.learned_ranges()]
     logged = [
         json.loads(line)
         for line in (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     first = next(row for row in logged if row["event"] == "evaluated")
-    low, high = first["ranges"]["rotation (°)"]
-    assert low == -high
+    assert (first["ranges"][0]["name"], first["ranges"][0]["unit"]) == ("rotation", "°")
+    assert first["ranges"][0]["low"] == -first["ranges"][0]["high"]
     assert orbitgp.load(tmp_path).evidence_curve_ == model.evidence_curve_
 
 
 def test_points_of_a_curve_are_checked():
     row = {"step": 1, "evidence": 2.0, "num_data": 250, "learned": ""}
-    assert evaluations_from([row])[0].ranges == {}
-    for ranges in ({"a": [1]}, {"a": ["1", 2]}, [1, 2]):
-        with pytest.raises((TypeError, ValueError, AttributeError)):
+    assert evaluations_from([row])[0].ranges == ()
+    known = asdict(Range("a", "", 0, 1.0, 2.0))
+    assert evaluations_from([{**row, "ranges": [known]}])[0].ranges == (Range(**known),)
+    for ranges in ({"a": [1]}, [{"a": 1}], [{**known, "low": "1"}], [1, 2]):
+        with pytest.raises(TypeError):
             evaluations_from([{**row, "ranges": ranges}])
     for wrong in ({"num_data": 0}, {"num_data": "2"}, {"evidence": 10**400}, {"kind": "elbo"}):
         with pytest.raises((TypeError, ValueError, OverflowError)):

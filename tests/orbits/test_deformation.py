@@ -97,8 +97,12 @@ def test_words_and_frozen_parts():
     words = orbit.describe()
     assert words.startswith("x-displacement ±5.0%, y-displacement ±0.0%, local rotation ±11.5°")
     assert words.endswith("smooth over 20%")
-    assert orbit.learned_ranges()["local scaling (%)"] == pytest.approx((-30, 30))
-    assert orbit.learned_ranges()["smoothness (% of width)"] == pytest.approx((20, 20))
+    *_, scaling, thickness, smooth = orbit.learned_ranges()
+    assert (scaling.title, scaling.high) == ("local scaling (%)", pytest.approx(30))
+    assert scaling.low == -scaling.high
+    assert thickness.title == "thickness (% of width)"
+    assert (smooth.title, smooth.low) == ("smoothness (% of width)", pytest.approx(20))
+    assert smooth.low == smooth.high
     frozen = LocalDeformation(learn_width=False)
     assert not frozen.raw_width.requires_grad
     assert math.isclose(frozen.width.item(), 0.4, rel_tol=1e-6)

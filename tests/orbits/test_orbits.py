@@ -424,11 +424,15 @@ def test_bad_arguments_say_what_to_do(make, message, generator):
         make(generator)
 
 
+def ends_by_title(ranges):
+    return {found.title: (found.low, found.high) for found in ranges}
+
+
 def test_learned_ranges_are_those_in_the_words():
     scale, degrees = math.log(2), math.radians(10)
     low = [-degrees, -scale, -0.1, -0.2, -0.3, -0.4]
     ranges = Affine(low, [degrees, scale, 0.1, 0.2, 0.3, 0.5]).learned_ranges()
-    assert ranges == {
+    assert ends_by_title(ranges) == {
         "rotation (°)": pytest.approx((-10, 10)),
         "x-scale (×)": pytest.approx((0.5, 2)),
         "y-scale (×)": pytest.approx((math.exp(-0.1), math.exp(0.1))),
@@ -437,9 +441,9 @@ def test_learned_ranges_are_those_in_the_words():
         "y-shift (% of height)": pytest.approx((-20, 25)),
     }
     noise = GaussianNoise(torch.tensor([0.1, 0.3]), event_shape=(2,))
-    assert noise.learned_ranges() == {"scale of noise": pytest.approx((0.1, 0.3))}
+    assert ends_by_title(noise.learned_ranges()) == {"scale of noise": pytest.approx((0.1, 0.3))}
     function = FunctionOrbit(brighten, UniformRange([-1, -2], [3, 4]), names=["gain", "offset"])
-    assert function.learned_ranges() == {
+    assert ends_by_title(function.learned_ranges()) == {
         "gain": pytest.approx((-1, 3)),
         "offset": pytest.approx((-2, 4)),
     }
@@ -448,9 +452,25 @@ def test_learned_ranges_are_those_in_the_words():
 def test_learned_ranges_of_parts_keep_apart():
     turns = [Rotation(-math.radians(degrees), 0.5) for degrees in (10, 20)]
     for parts in ((*turns, Mirror()), (Mirror(), *turns)):
-        lows = [ends[0] for ends in compose(*parts).learned_ranges().values()]
-        assert lows == pytest.approx([-10, -20])
-    assert compose(Mirror(), QuarterTurns()).learned_ranges() == {}
+        ranges = compose(*parts).learned_ranges()
+        assert [found.low for found in ranges] == pytest.approx([-10, -20])
+        assert [found.part for found in ranges] == [1 + parts.index(turn) for turn in turns]
+    assert compose(Mirror(), QuarterTurns()).learned_ranges() == ()
+    assert [found.part for found in compose(Mirror(), turns[0]).learned_ranges()] == [0]
+
+
+def test_a_repeated_name_says_of_which_part():
+    orbit = compose(Rotation(-0.1, 0.1), Mirror(), Affine(-0.1, 0.1))
+    first, second, third, *_ = orbit.learned_ranges()
+    assert (first.name, second.name, third.name) == ("rotation", "rotation", "x-scale")
+    assert first.title == "rotation of part 1 (°)"
+    assert second.words == "rotation of part 3"
+    assert third.title == "x-scale (×)"
+    assert orbit.describe().startswith(
+        "part 1: rotation −6° … +6°, then mirror along axis −1, then part 3: rotation −6° … +6°, x"
+    )
+    again = starting_orbit("affine+rotation", (8, 8)).learned_ranges()
+    assert [found.key for found in again if found.part] == [("rotation", 1), ("rotation", 2)]
 
 
 def test_names_are_composed_in_their_order():

@@ -168,7 +168,7 @@ def test_estimators_know_the_unit(generator):
     orbit = Translation(-0.5, 0.5, **frozen)
     model = InvariantGPRegressor(orbit, settings=QUICK, random_state=0).fit(x, x[:, 0, 0])
     assert model.scale_ == 16
-    assert set(model.orbit_.learned_ranges().values()) == {(-0.5, 0.5)}
+    assert {(r.low, r.high) for r in model.orbit_.learned_ranges()} == {(-0.5, 0.5)}
     inputs = model.as_inputs(x[:4])
     moves = model.orbit_.sample(inputs, 40, generator=generator).points - inputs.unsqueeze(1)
     assert 0.4 < 16 * moves.abs().max() <= 0.5 + 1e-6

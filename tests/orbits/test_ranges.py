@@ -1,4 +1,6 @@
+import json
 import math
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from orbitgp import (
     compose,
     coordinate_swap,
 )
+from orbitgp.orbits.ranges import ranges_from
 from tests.conftest import assert_close, assert_mean
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -139,7 +142,29 @@ def test_what_is_not_identified_is_named():
     light.ranges.identified[1] = False
     both = compose(affine, LocalDeformation(0.02), light, Affine(-0.1, 0.1))
     both.orbits[3].ranges.identified[0] = False
-    assert affine.unidentified() == ["y-scale (×)"]
+    assert unidentified(affine) == ["y-scale (×)"]
     assert light.describe() == "contrast ×0.90 … ×1.11, brightness −0.10 … +0.10 (not identified)"
-    assert both.unidentified() == ["y-scale (×)", "brightness", "rotation (°), part 4"]
-    assert Mirror().unidentified() == []
+    assert unidentified(both) == ["y-scale of part 1 (×)", "brightness", "rotation of part 4 (°)"]
+    assert unidentified(Mirror()) == []
+
+
+def unidentified(orbit):
+    return [found.title for found in orbit.learned_ranges() if not found.identified]
+
+
+def test_ranges_are_values():
+    """Of JSON, too, which must hold nothing else."""
+    ranges = compose(Affine(-0.1, 0.1), Rotation(-0.2, 0.2)).learned_ranges()
+    records = json.loads(json.dumps(list(map(asdict, ranges))))
+    assert ranges_from(records) == ranges
+    assert records[-1] == {
+        **{"name": "rotation", "unit": "°", "part": 2, "identified": True, "logarithmic": False},
+        **{"low": ranges[-1].low, "high": ranges[-1].high},
+    }
+    assert [found.neutral for found in ranges] == [0, 1, 1, 0, 0, 0, 0]
+    wrong = {"name": 1, "unit": None, "part": "1", "low": "0", "high": [1], "identified": 1}
+    for change in ({name: value} for name, value in {**wrong, "other": 1}.items()):
+        with pytest.raises(TypeError):
+            ranges_from([records[0] | change])
+    with pytest.raises(TypeError):
+        ranges_from([{"name": "rotation"}])

@@ -116,13 +116,15 @@ def test_drift_is_the_same_for_all_channels(generator):
 
 
 def test_units():
-    assert TimeAffine(100, sampling_rate=50.0).learned_ranges() == {
-        "shift (ms)": pytest.approx((-40, 40)),
-        "stretch (×)": pytest.approx((math.exp(-0.05), math.exp(0.05))),
-    }
-    assert Magnitude(-0.1, 0.1).learned_ranges()["offset (%)"] == pytest.approx((-10, 10))
+    shift, stretch = TimeAffine(100, sampling_rate=50.0).learned_ranges()
+    assert (shift.title, shift.low, shift.high) == ("shift (ms)", *map(pytest.approx, (-40, 40)))
+    assert stretch.title == "stretch (×)"
+    ends = math.exp(-0.05), math.exp(0.05)
+    assert (stretch.low, stretch.high) == pytest.approx(ends)
+    _, offset = Magnitude(-0.1, 0.1).learned_ranges()
+    assert (offset.title, offset.low, offset.high) == ("offset (%)", *map(pytest.approx, (-10, 10)))
     assert time_shift(100, 3.0).describe() == "shift −3.0 … +3.0 samples"
-    assert list(TimeWarp(9, 0.3).learned_ranges()) == ["speed (%)"]
+    assert [found.title for found in TimeWarp(9, 0.3).learned_ranges()] == ["speed (%)"]
 
 
 @pytest.mark.usefixtures("untyped")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from orbitgp.callbacks.base import Evaluation
+from orbitgp.orbits.ranges import Range
 from orbitgp.reports import charts
 from orbitgp.reports.matrix import confusion_matrix
 from orbitgp.reports.page import render
@@ -27,7 +28,7 @@ from tests.reports.pages import parse
 
 
 def curve_of(*values):
-    return [Evaluation(10 * i, 4 * value, 4, "", {}) for i, value in enumerate(values)]
+    return [Evaluation(10 * i, 4 * value, 4, "", ()) for i, value in enumerate(values)]
 
 
 def confusion_table(counts, classes):
@@ -122,16 +123,28 @@ def test_an_axis_that_no_number_can_hold():
     assert charts.axis_of([-1.7e308, 1.7e308], "value") is None
 
 
-@pytest.mark.parametrize("name", ["rotation (°)", "x-scale (×)", "<b>gain</b>"])
+def angle(low, high, part=0):
+    return Range("rotation", "°", part, low, high)
+
+
+def factor(low, high):
+    return Range("x-scale", "×", 0, low, high, logarithmic=True)
+
+
+def gain(low, high):
+    return Range("<b>gain</b>", "", 0, low, high)
+
+
+@pytest.mark.parametrize("make", [angle, factor, gain])
 @pytest.mark.parametrize("rows", [[(0, 1, 1)], [(0, -1, 1), (5, math.nan, 2), (9, -2, 2)]])
-def test_ranges_are_drawn(name, rows):
-    html = range_chart(name, rows, (-0.5, 0.5))
+def test_ranges_are_drawn(make, rows):
+    html = range_chart(make(-0.5, 0.5), rows)
     parse(html)
     assert "<b>" not in html
     assert "&amp;" not in html  # escaped once
     assert all(-1 <= value <= 101 for value in drawn_numbers(html))
     assert html.count('class="note"') == 2
-    assert range_chart(name, rows, (math.nan, 1.0)) == range_chart(name, [], (0, 1)) == ""
+    assert range_chart(make(math.nan, 1.0), rows) == range_chart(make(0, 1), []) == ""
 
 
 @pytest.mark.parametrize("many", [2, 10, 30])
@@ -188,16 +201,15 @@ def test_numbers():
 
 
 def test_ranges_in_words():
-    assert phrase("rotation (°)", (-6.4, 6.0)) == (
-        "turned by up to 6.4° clockwise and 6.0° counter-clockwise"
-    )
-    assert phrase("rotation (°)", (-6.0, 6.0)) == "turned by up to 6.0° either way"
-    assert phrase("rotation (°), part 2", (-180, 180)) == "turned by any angle"
-    assert phrase("x-scale (×)", (0.66, 1.27)) == "scaled to 0.66 … 1.27 times its width"
-    assert "5.5\u00a0% of its height up" in phrase("y-shift (% of height)", (-5.5, 6.2))
-    assert phrase("gain", (-0.1, 1.0)) == "changed in gain by −0.10 … +1.0"
-    assert phrase("scale of noise", (0.1, 0.1)).endswith("deviation 0.100")
-    assert (end("x-scale (×)", 1.5), end("rotation (°)", -3)) == ("×1.50", "−3.0°")
+    assert phrase(angle(-6.4, 6.0)) == "turned by up to 6.4° clockwise and 6.0° counter-clockwise"
+    assert phrase(angle(-6.0, 6.0)) == "turned by up to 6.0° either way"
+    assert phrase(angle(-180, 180, part=2)) == "turned by any angle (part 2)"
+    assert phrase(factor(0.66, 1.27)) == "scaled to 0.66 … 1.27 times its width"
+    assert "5.5\u00a0% of its height up" in phrase(Range("y-shift", "% of height", 0, -5.5, 6.2))
+    assert phrase(Range("gain", "", 0, -0.1, 1.0)) == "changed in gain by −0.10 … +1.0"
+    assert phrase(Range("blur", "pixels", 0, 0, 1)) == "changed in blur (pixels) by 0 … +1.0"
+    assert phrase(Range("scale of noise", "", 0, 0.1, 0.1)).endswith("deviation 0.100")
+    assert (end(factor(1, 2), 1.5), end(angle(-3, 3), -3)) == ("×1.50", "−3.0°")
 
 
 def test_wilson():

@@ -15,6 +15,7 @@ from orbitgp import Affine, FileError, InvariantGPClassifier, InvariantGPRegress
 from orbitgp.estimators.folder import ENDED, RESUMED
 from orbitgp.evidence.ablation import Ablation, Worth, write_ablation
 from orbitgp.evidence.trials import Finding
+from orbitgp.orbits.ranges import Range
 from orbitgp.reports import page as page_module
 from orbitgp.reports import write_report
 from orbitgp.reports.history import read_history
@@ -197,7 +198,7 @@ def test_what_is_frozen_at_nothing_is_not_told(runs, tmp_path):
     parts = Affine([-0.2, *[0.0] * 5], [0.2, *[0.0] * 5], **free)
     record = read_record(runs / "told")
     ranges = replace(record, fitted=replace(record.fitted, orbit=parts)).ranges
-    assert list(ranges) == ["rotation (°)"]
+    assert [found.title for found in ranges] == ["rotation (°)"]
 
 
 def test_evidence_of_ranges_is_kept_apart_from_a_bound_of_another_likelihood(runs):
@@ -247,11 +248,12 @@ def test_a_log_with_anything_in_it(runs, tmp_path):
     shutil.copytree(runs / "values", run)
     (run / "model.safetensors").unlink()
     point = {"event": "evaluated", "evidence": 1.0, "num_data": 4, "learned": "<u>"}
+    odd_range = asdict(Range("<q>", "<r>", 0, float("nan"), 1e308))
     odd = [
         *(1, None, [], {"event": "started"}, {"time": "x", "event": "started", "max_steps": 1}),
         {"time": 1e300, "event": "started", "max_steps": None},
         *({"time": 1.0, "step": step, **point} for step in (float("nan"), 10**400, -1, 1.5, "1")),
-        {"time": 1.0, "step": 3, **point, "ranges": {"<q>": [float("nan"), 1e308]}},
+        {"time": 1.0, "step": 3, **point, "ranges": [odd_range]},
         {"time": 1.0, "step": 4, **point, "evidence": float("inf"), "ranges": {"a": [1]}},
         *({"time": 1.0, "step": 5, **point, "num_data": size} for size in (0, 10**400, "4", None)),
         {"time": 1.0, "step": 6, **point, "evidence": 10**400},
@@ -259,13 +261,16 @@ def test_a_log_with_anything_in_it(runs, tmp_path):
     (run / "log.jsonl").write_text("\n".join(map(json.dumps, odd)) + "\n\xff{")
     html, _ = page(run, tmp_path)
     assert "<u>" not in html
+    assert "&lt;q&gt;" in html
     assert "<q>" not in html
+    assert "<r>" not in html
 
 
+TURN, GAIN = Range("rotation", "°", 0, -12.0, 12.0), Range("<i>gain</i>", "", 0, -0.1, 0.3)
 KEPT = Ablation(
     [
-        Worth("rotation (°)", (-12.0, 12.0), (9.0, 15.2), 412.3, 9.1, 100.0, 90.0),
-        Worth("<i>gain</i>", (-0.1, 0.3), (0.0, 1.0), 1.5, 1.0, 0.5, 0.5),
+        Worth("rotation", TURN, (9.0, 15.2), 412.3, 9.1, 100.0, 90.0),
+        Worth("<i>gain</i>", GAIN, (0.0, 1.0), 1.5, 1.0, 0.5, 0.5),
         Worth("mirror", None, None, -7.2, 0.0),
         Worth("odd", None, None, math.inf, math.nan),
     ],

@@ -11,7 +11,7 @@ from orbitgp.orbits.affine import Affine, Rotation
 from orbitgp.orbits.base import Identity, Orbit
 from orbitgp.orbits.blur import Blur
 from orbitgp.orbits.colour import Colour
-from orbitgp.orbits.compose import Composition, FiniteComposition, compose
+from orbitgp.orbits.compose import Composition, FiniteComposition, compose, parts_of
 from orbitgp.orbits.crop import Crop
 from orbitgp.orbits.deformation import MAX_FREQUENCIES, LocalDeformation
 from orbitgp.orbits.drift import Drift
@@ -39,7 +39,9 @@ ORBITS = (
 MAX_NOISE = 4096
 """Numbers of noise that a draw may take by what a file says."""
 
-MAX_PARTS = 8
+MAX_PARTS = 64
+"""Orbits in a composition, by what a file says."""
+
 PRIORS = ("Exponential", "Gamma", "HalfCauchy", "HalfNormal", "LogNormal", "Normal", "Uniform")
 
 
@@ -49,10 +51,8 @@ def orbit_config(orbit: Orbit) -> Config:
     if kind not in ORBITS:  # a user's own class, even one derived from ours
         return GIVEN
     if isinstance(orbit, Composition | FiniteComposition):
-        parts = [orbit_config(part) for part in orbit.orbits if isinstance(part, Orbit)]
-        plain = len(parts) <= MAX_PARTS and all(
-            p["kind"] not in ("given", "compose") for p in parts
-        )
+        parts = [orbit_config(part) for part in parts_of(orbit)]
+        plain = len(parts) <= MAX_PARTS and GIVEN not in parts
         return {"kind": "compose", "parts": parts} if plain else GIVEN
     if isinstance(orbit, Mirror):
         return {"kind": "Mirror", "dim": orbit.dim}

@@ -5,11 +5,13 @@ import math
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from tqdm import tqdm
+
+from orbitgp.orbits.ranges import Range, ranges_from
 
 SECONDS_BETWEEN_LINES = 30.0
 """Where no bar can be drawn."""
@@ -46,7 +48,7 @@ class Evaluation:
     evidence: float
     num_data: int
     learned: str
-    ranges: dict[str, list[float]] = field(default_factory=dict)
+    ranges: tuple[Range, ...] = ()
     kind: Literal["exact", "bound"] = "exact"
 
     @property
@@ -62,7 +64,7 @@ class Evaluation:
 
 def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
     """Return the curve that JSON describes, or raise if a value has the wrong type."""
-    curve = [Evaluation(**row) for row in rows]
+    curve = [Evaluation(**{**row, "ranges": ranges_from(row.get("ranges", ()))}) for row in rows]
     for point in curve:
         numbers = (point.step, point.evidence, point.num_data)
         if not all(isinstance(number, int | float) for number in numbers):
@@ -70,10 +72,6 @@ def evaluations_from(rows: list[dict[str, Any]]) -> list[Evaluation]:
         float(point.evidence)  # refuses integers beyond all floats
         if not 1 <= point.num_data < 2**53 or point.kind not in ("exact", "bound"):
             raise ValueError(f"a point of the curve is {point!r:.200}")
-        for ends in point.ranges.values():
-            low, high = ends
-            if not isinstance(low, int | float) or not isinstance(high, int | float):
-                raise TypeError(f"a range of the curve is {ends!r:.80}")
     return curve
 
 

@@ -118,7 +118,7 @@ def parts_of(found: "Comparison") -> list[CandidatePart]:
             "difference_error": row["difference_error"],
             "difference_by_size": {str(n): gap for n, gap in row["difference_by_size"].items()},
             "learned": row["learned"],
-            "ranges": {name: list(ends) for name, ends in row["ranges"].items()},
+            "ranges": list(row["ranges"]),
             "seconds": row["seconds"],
         }
         for row in found.records()

@@ -1,5 +1,6 @@
 """What a fitted estimator found, for people and for programs."""
 
+from dataclasses import asdict
 from typing import Any
 
 from orbitgp.cli.schemas import LearnedPart, Metrics, ScoresPart, Task
@@ -13,11 +14,12 @@ def task_of(estimator: Any) -> Task:
 def learned_part(estimator: Any) -> LearnedPart:
     """The fitted attributes that matter."""
     classes = getattr(estimator, "classes_", None)
+    ranges: list[Any] = [asdict(found) for found in estimator.orbit_.learned_ranges()]
     return {
         "task": task_of(estimator),
         "classes": None if classes is None else classes.tolist(),
         "learned": estimator.orbit_.describe(),
-        "ranges": {name: list(ends) for name, ends in estimator.orbit_.learned_ranges().items()},
+        "ranges": ranges,
         "evidence": float(estimator.evidence_),
         "evidence_error": float(estimator.evidence_error_),
         "evidence_kind": estimator.evidence_kind_,

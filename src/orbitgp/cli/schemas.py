@@ -8,7 +8,6 @@ from typing import Any, Literal, TypedDict
 
 Task = Literal["classification", "regression"]
 Label = str | int | float | bool
-Ranges = dict[str, list[float | None]]
 Metrics = dict[str, float | None]
 
 
@@ -34,6 +33,22 @@ class ScoresPart(TypedDict):
     metrics: Metrics
 
 
+class RangePart(TypedDict):
+    """A range in its unit.
+
+    `part` is the place of its orbit in a composition, if several have a range of this name, or
+    0. A `logarithmic` one is of a factor.
+    """
+
+    name: str
+    unit: str
+    part: int
+    low: float | None
+    high: float | None
+    identified: bool
+    logarithmic: bool
+
+
 class LearnedPart(TypedDict):
     """What a fitted model found; evidence in nats.
 
@@ -44,7 +59,7 @@ class LearnedPart(TypedDict):
     task: Task
     classes: list[Label] | None
     learned: str
-    ranges: Ranges
+    ranges: list[RangePart]
     evidence: float | None
     evidence_error: float | None
     evidence_kind: Literal["exact", "bound"]
@@ -188,7 +203,7 @@ class CandidatePart(TypedDict):
     difference_error: float | None
     difference_by_size: dict[str, float | None]
     learned: str
-    ranges: Ranges
+    ranges: list[RangePart]
     seconds: float
 
 
@@ -213,10 +228,10 @@ class StepPart(TypedDict):
 
 
 class WorthPart(TypedDict):
-    """What a transformation is worth, in nats; a group has no ends and no interval."""
+    """What a transformation is worth, in nats; a group has no range and no interval."""
 
     name: str
-    ends: list[float] | None
+    range: RangePart | None
     interval: list[float] | None
     removed: float
     removed_error: float

@@ -1,5 +1,6 @@
 """Inputs, and draws from their learned orbits."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 
 from orbitgp.displays.axes import axes_for
 from orbitgp.evidence.tables import data_frame
+from orbitgp.orbits.ranges import Range
 
 
 class OrbitDisplay:
@@ -18,8 +20,8 @@ class OrbitDisplay:
         Inputs as the model sees them.
     draws : ndarray of shape (n, s, ...)
         Draws from the orbit of each.
-    ranges : dict of str to tuple of float
-        The ends of each learned range.
+    ranges : tuple of Range
+        The learned ranges.
     description : str
         What was learned, in words.
 
@@ -43,7 +45,7 @@ class OrbitDisplay:
         *,
         inputs: np.ndarray,
         draws: np.ndarray,
-        ranges: dict[str, tuple[float, float]],
+        ranges: tuple[Range, ...],
         description: str,
     ) -> None:
         self.inputs, self.draws = inputs, draws
@@ -134,7 +136,6 @@ class OrbitDisplay:
         Returns
         -------
         pandas.DataFrame
-            Columns low and high, one row for each range.
+            Columns unit, part, low, high, identified and logarithmic, one row for each range.
         """
-        rows = [{"name": n, "low": low, "high": high} for n, (low, high) in self.ranges.items()]
-        return data_frame(rows, index="name")
+        return data_frame(list(map(asdict, self.ranges)), index="name")

@@ -5,7 +5,7 @@ from typing import Any
 from orbitgp.displays.axes import axes_for
 from orbitgp.evidence.ablate import ablate
 from orbitgp.evidence.ablation import Ablation, Worth
-from orbitgp.evidence.ranges import end_in_words, interval_in_words, split_unit
+from orbitgp.evidence.ranges import end_in_words, interval_in_words
 
 
 class RangeDisplay:
@@ -89,10 +89,9 @@ class RangeDisplay:
 
 
 def _label(worth: Worth) -> str:
-    words, unit = split_unit(worth.name)
-    if worth.interval is None or worth.ends is None:
-        return words
+    if worth.interval is None or worth.range is None:
+        return worth.name
     if not worth.identified:
-        return f"{words}\nnot identified"
-    shown = end_in_words(worth.ends[1], unit)
-    return f"{words} {shown}\n({interval_in_words(*worth.interval, unit)})"
+        return f"{worth.name}\nnot identified"
+    shown = end_in_words(worth.range, worth.range.high)
+    return f"{worth.name} {shown}\n({interval_in_words(worth.range, *worth.interval)})"

@@ -51,7 +51,7 @@ from orbitgp.inference.passes import Examples, Resident, Streamed
 from orbitgp.kernels import Kernel
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.names import starting_orbit
+from orbitgp.orbits.names import kind_of, starting_orbit
 from orbitgp.stochastic.fit import fit_stochastic, with_recognition
 from orbitgp.stochastic.settings import StochasticSettings
 from orbitgp.values import OrbitSample, Prediction
@@ -197,11 +197,10 @@ class InvariantGPEstimator(BaseEstimator):
     def starting_from(self, X: np.ndarray) -> tuple[Orbit, torch.device]:
         """The orbit and the device of a fit; an `InputError` if these inputs do not suit them."""
         self._check_parameters()
-        shape = X.shape[1:] if self.image_shape is None else self.image_shape
-        orbit, device = starting_orbit(self.orbit, shape), chosen_device(self.device)
         if self.image_shape is None:
-            check_layout(X, orbit)
-        return orbit, device
+            check_layout(X, kind_of(self.orbit))
+        shape = X.shape[1:] if self.image_shape is None else self.image_shape
+        return starting_orbit(self.orbit, shape), chosen_device(self.device)
 
     def _examples(self, X: np.ndarray, y: Tensor, whole: Whole | None) -> Examples:
         """The data as the model sees them: these, or a stream of which they are a sample."""

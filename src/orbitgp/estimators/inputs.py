@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from orbitgp.errors import InputError
-from orbitgp.orbits.base import Orbit
+from orbitgp.orbits.names import Kind
 
 CHANNELS = (1, 3, 4)
 MAX_DIFFERENCE = 10.0
@@ -60,9 +60,9 @@ def scale_of(X: np.ndarray) -> float:
     return float(np.abs(X).max()) or 1.0
 
 
-def check_layout(X: np.ndarray, orbit: Orbit) -> None:
-    """Refuse inputs that would be read as something else than what they are."""
-    if X.ndim == 2 and orbit.needs_images:
+def check_layout(X: np.ndarray, kind: Kind) -> None:
+    """Refuse inputs that an orbit of this kind would read as something else than they are."""
+    if X.ndim == 2 and kind == "images":
         side = math.isqrt(X.shape[1])
         shape = f"({side}, {side})" if side**2 == X.shape[1] else "(H, W)"
         raise InputError(

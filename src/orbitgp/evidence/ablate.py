@@ -11,6 +11,7 @@ import math
 import statistics
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from orbitgp.evidence.ranges import (
     learned_parameters,
     with_width,
 )
-from orbitgp.fit.checks import NUM_EXAMINED
+from orbitgp.fit.checks import IDENTIFIED, NUM_EXAMINED
 from orbitgp.hyperparameters.learn import best_length
 from orbitgp.hyperparameters.parameters import NARROWEST
 from orbitgp.orbits.base import Orbit
@@ -173,11 +174,12 @@ class Ablating:
         interval = interval_around(near, own, self.best, lowest=without.evidence, upper=upper)
         ends = tuple(self._end(part, width) for width in interval)
         asked.parameters.assign(asked.z)
+        removed = self.best - without.evidence
         return Worth(
-            name=part.name,
-            ends=asked.model.orbit.learned_ranges()[part.name],
+            name=part.range.words,
+            range=replace(part.range, identified=removed >= IDENTIFIED),
             interval=(ends[0], ends[1]),
-            removed=self.best - without.evidence,
+            removed=removed,
             removed_error=self._error(self.by_draws, self._by_draws(off)),
             halved=self.best - far(own - math.log(2)),
             doubled=self.best - far(min(own + math.log(2), upper)),
@@ -197,10 +199,11 @@ class Ablating:
         return Worth(part.describe(), None, None, self.best - without, error)
 
     def _end(self, part: LearnedRange, log_width: float) -> float:
-        """The upper end of a range with this width, in the unit of its name."""
+        """The upper end of a range with this width, in its unit."""
         width = max(log_width, math.log(NARROWEST))
         self.asked.parameters.assign(with_width(self.at, part.places, width))
-        end = self.asked.model.orbit.learned_ranges()[part.name][1]
+        ranges = {found.key: found for found in self.asked.model.orbit.learned_ranges()}
+        end = ranges[part.range.key].high
         return end if math.isfinite(log_width) else round(end, 5)
 
     @functools.cached_property

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from orbitgp.errors import FileError, InputError
-from orbitgp.evidence.ranges import end_in_words, interval_in_words, split_unit
+from orbitgp.evidence.ranges import end_in_words, interval_in_words
 from orbitgp.evidence.tables import data_frame
 from orbitgp.fit.checks import IDENTIFIED
+from orbitgp.orbits.ranges import Range, ranges_from
 from orbitgp.sealed import MALFORMED, write_atomically
 
 FILE, SCHEMA = "ablation.json", "orbitgp.ablation/1"
@@ -24,9 +25,9 @@ class Worth:
     Parameters
     ----------
     name : str
-        With the unit of the ends.
-    ends : tuple of float, optional
-        Both ends of a learned range; None for a fixed group.
+        Of a range, with its part if several have one of this name; of a fixed group in words.
+    range : Range, optional
+        The learned range; None for a fixed group.
     interval : tuple of float, optional
         The upper ends between which the evidence falls by at most 2 nats; None for a fixed group.
     removed, removed_error : float
@@ -36,7 +37,7 @@ class Worth:
     """
 
     name: str
-    ends: tuple[float, float] | None
+    range: Range | None
     interval: tuple[float, float] | None
     removed: float
     removed_error: float
@@ -50,13 +51,12 @@ class Worth:
 
     def __str__(self) -> str:
         """One sentence: "rotation ±12° (9° to 15°), worth 412 ± 9 nats"."""
-        words = split_unit(self.name)[0]
         if not self.identified:
-            return f"{words}: {self.removed_in_words}"
+            return f"{self.name}: {self.removed_in_words}"
         worth = f"worth {self.removed_in_words}"
-        if self.ends is None or self.interval is None:
-            return f"{words}, {worth}"
-        return f"{words} {self.ends_in_words} ({self.interval_in_words}), {worth}"
+        if self.range is None or self.interval is None:
+            return f"{self.name}, {worth}"
+        return f"{self.name} {self.ends_in_words} ({self.interval_in_words}), {worth}"
 
     @property
     def removed_in_words(self) -> str:
@@ -70,18 +70,19 @@ class Worth:
     @property
     def ends_in_words(self) -> str:
         """ "±12°", or both ends if they are not alike; empty for a fixed group."""
-        if self.ends is None:
+        own = self.range
+        if own is None:
             return ""
-        (low, high), unit = self.ends, split_unit(self.name)[1]
-        if unit == "×" or not math.isclose(-low, high, rel_tol=1e-3):
-            return f"{end_in_words(low, unit)} … {end_in_words(high, unit)}"
-        return f"±{end_in_words(high, unit)}"
+        if own.logarithmic or not math.isclose(-own.low, own.high, rel_tol=1e-3):
+            return f"{end_in_words(own, own.low)} … {end_in_words(own, own.high)}"
+        return f"±{end_in_words(own, own.high)}"
 
     @property
     def interval_in_words(self) -> str:
         """ "9° to 15°"; empty for a fixed group."""
-        unit = split_unit(self.name)[1]
-        return "" if self.interval is None else interval_in_words(*self.interval, unit)
+        if self.range is None or self.interval is None:
+            return ""
+        return interval_in_words(self.range, *self.interval)
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,11 @@ class Ablation:
     kind: Literal["exact", "bound"] = "exact"
 
     def __getitem__(self, name: str) -> Worth:
-        """The transformation of this name, with or without its unit."""
+        """The transformation of this name."""
         for worth in self.worths:
-            if name in (worth.name, split_unit(worth.name)[0]):
+            if worth.name == name:
                 return worth
-        names = ", ".join(split_unit(worth.name)[0] for worth in self.worths)
+        names = ", ".join(worth.name for worth in self.worths)
         raise InputError(f"no transformation is called {name!r}; there are {names or 'none'}")
 
     def records(self) -> list[dict[str, Any]]:
@@ -127,15 +128,17 @@ class Ablation:
         Returns
         -------
         pandas.DataFrame
-            Columns low, high, interval_low, interval_high, removed, removed_error, halved, doubled
-            and identified, one row for each transformation.
+            Columns unit, low, high, interval_low, interval_high, removed, removed_error, halved,
+            doubled and identified, one row for each transformation.
         """
         rows = []
-        for record in self.records():
-            low, high = record.pop("ends") or (math.nan, math.nan)
-            from_, to = record.pop("interval") or (math.nan, math.nan)
-            ends = {"low": low, "high": high, "interval_low": from_, "interval_high": to}
-            rows.append({"name": record.pop("name"), **ends, **record})
+        for worth, record in zip(self.worths, self.records(), strict=True):
+            own = worth.range or Range("", "", 0, math.nan, math.nan)
+            from_, to = worth.interval or (math.nan, math.nan)
+            ends = {"unit": own.unit, "low": own.low, "high": own.high}
+            ends |= {"interval_low": from_, "interval_high": to}
+            rest = {name: record[name] for name in record if name not in ("range", "interval")}
+            rows.append({"name": worth.name, **ends, **rest})
         return data_frame(rows, index="name")
 
     def __str__(self) -> str:
@@ -170,9 +173,10 @@ def worth_from(found: Mapping[str, Any]) -> Worth:
     """What JSON holds of one."""
     if found.keys() != {field.name for field in fields(Worth)}:
         raise ValueError(f"keys {sorted(found)}")
-    pairs = [found[name] for name in ("ends", "interval")]
-    ends, interval = (None if pair is None else (float(pair[0]), float(pair[1])) for pair in pairs)
+    (own,) = (None,) if found["range"] is None else ranges_from([found["range"]])
+    pair = found["interval"]
+    interval = None if pair is None else (float(pair[0]), float(pair[1]))
     removed, error = float(found["removed"]), float(found["removed_error"])
     moved = [found[name] for name in ("halved", "doubled")]
     halved, doubled = (None if value is None else float(value) for value in moved)
-    return Worth(str(found["name"]), ends, interval, removed, error, halved, doubled)
+    return Worth(str(found["name"]), own, interval, removed, error, halved, doubled)

@@ -24,13 +24,13 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.evidence.fitted import ESTIMATORS
-from orbitgp.evidence.ranges import leaves, split_unit
+from orbitgp.evidence.ranges import parts_with_ranges
 from orbitgp.evidence.tables import data_frame, text_table
 from orbitgp.exact_model import ExactInvariantGP
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.names import starting_orbit
-from orbitgp.orbits.ranges import UniformRange
+from orbitgp.orbits.ranges import Range, UniformRange
 
 NUM_SHOWN = 10
 
@@ -186,14 +186,14 @@ def certificate(
     parts.measured_in(model.scale_)
     generator = torch.Generator().manual_seed(random_state)
     dangers = []
-    for part in alone(parts):
+    for words, part in alone(parts):
         noise = part.shared_noise(part.num_shared(num_draws), generator=generator)
         changes = _changes(model.model_, x, part, noise)
         if classes is None:
             fall, rise = _probabilities(changes, limit)
-            dangers.append(_danger(part, None, fall + rise, changes.bound(limit)))
+            dangers.append(_danger(words, None, fall + rise, changes.bound(limit)))
         else:
-            dangers += _pairs(part, changes, own, classes, limit)
+            dangers += _pairs(words, changes, own, classes, limit)
     return Certificate(dangers, limit * scale)
 
 
@@ -204,19 +204,19 @@ def _usual(model: ExactInvariantGP, is_regression: bool) -> float:
     return 2 * likelihood.noise.item() ** 0.5 if is_regression else 0.5
 
 
-def alone(orbit: Orbit) -> Iterator[Orbit]:
-    """Each transformation of an orbit without the others, with its range as it is."""
-    for leaf in leaves(orbit):
-        ranges = getattr(leaf, "ranges", None)
+def alone(orbit: Orbit) -> Iterator[tuple[str, Orbit]]:
+    """Each transformation of an orbit in words, and without the others, with its range as it is."""
+    for part, found in parts_with_ranges(orbit):
+        ranges = getattr(part, "ranges", None)
         if not isinstance(ranges, UniformRange):
-            if leaf.size > 1:
-                yield leaf
+            if part.size > 1:
+                yield part.describe(), part
             continue
         for column in ranges.used.nonzero().flatten().tolist():
-            part = copy.deepcopy(leaf)
-            assert isinstance(part.ranges, UniformRange)
-            part.ranges.freeze(column)
-            yield part
+            one = copy.deepcopy(part)
+            assert isinstance(one.ranges, UniformRange)
+            one.ranges.freeze(column)
+            yield _words(found[column]), one
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def _probabilities(
 
 
 def _pairs(
-    part: Orbit, changes: _Changes, own: np.ndarray, classes: np.ndarray, limit: float
+    words: str, changes: _Changes, own: np.ndarray, classes: np.ndarray, limit: float
 ) -> Iterator[Danger]:
     """All pairs of classes that inputs are of."""
     fall, rise = _probabilities(changes, limit)
@@ -277,26 +277,16 @@ def _pairs(
         if either.any():
             turned = [(fall[..., c] * rise[..., d])[rows[c]] for c, d in ((a, b), (b, a))]
             pair = str(classes[a]), str(classes[b])
-            yield _danger(part, pair, torch.cat(turned), bound[either])
+            yield _danger(words, pair, torch.cat(turned), bound[either])
 
 
-def _danger(
-    part: Orbit, pair: tuple[str, str] | None, probability: Tensor, bound: Tensor
-) -> Danger:
+def _danger(words: str, pair: tuple[str, str] | None, probability: Tensor, bound: Tensor) -> Danger:
     """Means over inputs and draws."""
-    return Danger(
-        _words(part), pair, probability.mean().item(), bound.mean().item(), len(probability)
-    )
+    return Danger(words, pair, probability.mean().item(), bound.mean().item(), len(probability))
 
 
-def _words(part: Orbit) -> str:
-    """A range in words, without the smoothness of a deformation."""
-    ranges = getattr(part, "ranges", None)
-    if not isinstance(ranges, UniformRange):
-        return part.describe()
-    place = int(ranges.used.nonzero()[0])
-    name, (low, high) = list(part.learned_ranges().items())[place]
-    words, unit = split_unit(name)
-    return f"{words} {low:.3g} … {high:.3g}{' ' * (unit not in ('°', '%'))}{unit}".strip().replace(
-        "-", "−"
-    )
+def _words(found: Range) -> str:
+    """A range in words."""
+    between = "" if found.unit in ("", "°", "%") else " "
+    low, high = (f"{end:.3g}".replace("-", "−") for end in (found.low, found.high))
+    return f"{found.words} {low} … {high}{between}{found.unit}"

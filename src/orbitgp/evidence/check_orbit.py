@@ -14,12 +14,13 @@ from torch.overrides import TorchFunctionMode
 
 from orbitgp.errors import InputError
 from orbitgp.estimators.inputs import scale_of
-from orbitgp.evidence.ranges import composed, leaves
+from orbitgp.evidence.ranges import composed
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.model import InvariantGP
 from orbitgp.objective import elbo
 from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.orbits.compose import parts_of
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.inducing import InducingPosterior
 
@@ -186,7 +187,7 @@ def _shapes(sampled: Callable[[], Tensor], x: Tensor, count: int) -> PropertyChe
 def _identity(orbit: Orbit, x: Tensor) -> PropertyCheck:
     """Ranges of width 0 change nothing, and a group has an element that changes nothing."""
     # what has no ranges, such as noise, cannot be switched off: it is left out
-    kept = [part for part in leaves(orbit) if isinstance(part, FiniteOrbit) or _has_ranges(part)]
+    kept = [part for part in parts_of(orbit) if isinstance(part, FiniteOrbit) or _has_ranges(part)]
     still = copy.deepcopy(composed(kept or [orbit]))
     for part in still.modules():
         if isinstance(part, UniformRange):
@@ -199,7 +200,7 @@ def _identity(orbit: Orbit, x: Tensor) -> PropertyCheck:
         points = still.sample(x, 64, generator=generator).points
     else:
         return PropertyCheck("identity", True, "there is no range whose width could be 0")
-    finite = any(isinstance(part, FiniteOrbit) for part in leaves(still))
+    finite = any(isinstance(part, FiniteOrbit) for part in parts_of(still))
     gaps = (points - x.unsqueeze(1)).flatten(2).abs().amax(2)
     worst = (gaps.amin(1) if finite else gaps.amax(1)).amax().item() / x.abs().amax().item()
     return _finding(

@@ -6,7 +6,7 @@ from typing import Any
 
 from orbitgp.errors import InputError
 from orbitgp.evidence.transformations import Transformation
-from orbitgp.fit.feature_choice import MIN_LENGTH, has_image_shape
+from orbitgp.fit.feature_choice import MIN_LENGTH
 from orbitgp.orbits.affine import Affine
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.colour import Colour
@@ -15,6 +15,7 @@ from orbitgp.orbits.drift import Drift
 from orbitgp.orbits.groups import Mirror, PermutationGroup, QuarterTurns, SignFlips
 from orbitgp.orbits.intensity import Intensity
 from orbitgp.orbits.magnitude import Magnitude
+from orbitgp.orbits.names import are_images
 from orbitgp.orbits.noise import GaussianNoise
 from orbitgp.orbits.points import AXES, Axis, Jitter, PointMirror, PointRotation, Translation
 from orbitgp.orbits.random_order import RandomOrder
@@ -203,7 +204,7 @@ def _usual_kind(shape: Sequence[int]) -> str:
             f"rows of {shape[0]} numbers may be series, rows of a table or images: give "
             "kind='series' or kind='vectors', or images as (n, H, W)"
         )
-    if len(shape) == 2 and not has_image_shape(shape):
+    if len(shape) == 2 and not are_images(shape):
         raise InputError(
             f"inputs of shape {list(shape)} may be images, series of several channels or points "
             "in space: give kind='images', kind='series' or kind='points'"

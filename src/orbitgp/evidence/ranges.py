@@ -1,53 +1,53 @@
 """The parts of an orbit that can be asked for one by one: learned ranges, and fixed groups."""
 
 import copy
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from orbitgp.orbits.base import Identity, Orbit
-from orbitgp.orbits.compose import compose
-from orbitgp.orbits.ranges import UniformRange
+from orbitgp.orbits.compose import compose, parts_of
+from orbitgp.orbits.ranged import symbol
+from orbitgp.orbits.ranges import Range, UniformRange
 
 
 @dataclass(frozen=True)
 class LearnedRange:
     """One parameter of an orbit with a learned range.
 
-    `name` is that of `learned_ranges`, and `places` are its widths in the vector z of
-    hyperparameters: one if both ends are tied, two if they are free.
+    `places` are its widths in the vector z of hyperparameters: one if both ends are tied, two if
+    they are free.
     """
 
-    name: str
+    range: Range
     places: tuple[int, ...]
 
 
 def learned_parameters(orbit: Orbit) -> list[LearnedRange]:
     """All parameters with learned ranges, in the order of the vector of hyperparameters."""
-    names, found, first = iter(orbit.learned_ranges()), [], 0
-    for leaf in leaves(orbit):
-        own = [next(names) for _ in leaf.learned_ranges()]
-        ranges = getattr(leaf, "ranges", None)
+    found, first = [], 0
+    for part, own in parts_with_ranges(orbit):
+        ranges = getattr(part, "ranges", None)
         if not isinstance(ranges, UniformRange) or not ranges.learned.any():
             continue
         number = first + ranges.learned.flatten().cumsum(0).view_as(ranges.learned) - 1
-        for column, name in enumerate(own[: ranges.learned.shape[1]]):
+        for column, one in enumerate(own[: ranges.learned.shape[1]]):
             places = number[:, column][ranges.learned[:, column]].tolist()
             if places:
-                found.append(LearnedRange(name, tuple(places)))
+                found.append(LearnedRange(one, tuple(places)))
         first += int(ranges.learned.sum())
     return found
 
 
-def leaves(orbit: Orbit) -> Iterator[Orbit]:
-    """The orbits that a composition is made of, in turn."""
-    parts = getattr(orbit, "orbits", None)
-    if parts is None:
-        yield orbit
-    else:
-        for part in parts:
-            yield from leaves(part)
+def parts_with_ranges(orbit: Orbit) -> list[tuple[Orbit, tuple[Range, ...]]]:
+    """Return each part of an orbit with its own among the ranges of the whole."""
+    found = iter(orbit.learned_ranges())
+    return [
+        (part, tuple(itertools.islice(found, len(part.learned_ranges()))))
+        for part in parts_of(orbit)
+    ]
 
 
 def fixed_parts(orbit: Orbit) -> list[tuple[Orbit, Orbit]]:
@@ -56,7 +56,7 @@ def fixed_parts(orbit: Orbit) -> list[tuple[Orbit, Orbit]]:
     These are groups, and noise. The identity takes their place, so that the noise of all others
     stays where it is.
     """
-    parts = list(leaves(orbit))
+    parts = parts_of(orbit)
     found = []
     for place, part in enumerate(parts):
         if part.size > 1 and not isinstance(getattr(part, "ranges", None), UniformRange):
@@ -77,24 +77,19 @@ def with_width(z: np.ndarray, places: tuple[int, ...], log_width: float) -> np.n
     return other
 
 
-def split_unit(name: str) -> tuple[str, str]:
-    """The name of a range without its unit, and the unit: "rotation (°)" has "°"."""
-    words, _, unit = name.partition(" (")
-    return words, unit.rstrip(")")
-
-
-def end_in_words(value: float, unit: str) -> str:
+def end_in_words(of: Range, value: float) -> str:
     """One end of a range with its unit."""
-    if unit == "×":
+    if of.logarithmic:
         return f"×{value:.2f}"
-    joined = unit if not unit or unit[0] in "°%" else f" {unit}"
+    joined = of.unit if not of.unit or symbol(of.unit) else f" {of.unit}"
     return number_in_words(value) + joined
 
 
-def interval_in_words(low: float, high: float, unit: str) -> str:
+def interval_in_words(of: Range, low: float, high: float) -> str:
     """Both ends of an interval; a long unit is said once."""
-    first = end_in_words(low, unit) if unit in ("×", "°") else number_in_words(low)
-    return f"{first} to {end_in_words(high, unit)}"
+    each = of.logarithmic or of.unit == "°"
+    first = end_in_words(of, low) if each else number_in_words(low)
+    return f"{first} to {end_in_words(of, high)}"
 
 
 def number_in_words(value: float) -> str:

@@ -11,14 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.evidence.fitted import FittedEvidence
-from orbitgp.evidence.ranges import composed, learned_parameters, leaves, split_unit
+from orbitgp.evidence.ranges import composed, learned_parameters
 from orbitgp.evidence.transformations import Transformation, is_closed, is_contained, orbit_of
 from orbitgp.hyperparameters.learn import Landscape, best_length, climb
 from orbitgp.hyperparameters.parameters import NARROWEST, Parameters
 from orbitgp.hyperparameters.subset_evidence import Subset
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
-from orbitgp.orbits.compose import FEWEST
+from orbitgp.orbits.compose import FEWEST, parts_of
 from orbitgp.orbits.noise import GaussianNoise
 
 NUM_DATA, NUM_DRAWS, MAX_POINTS = 300, 32, 64
@@ -221,7 +221,7 @@ class Eliminations:
         z = landscape.parameters.vector()
         z[landscape.parameters.lengths] = self.lengths
         for own in learned_parameters(orbit):
-            if split_unit(own.name)[0] in names:
+            if own.range.name in names:
                 z[list(own.places)] = math.log(NARROWEST)
         return best_length(landscape, z)[1].evidence
 
@@ -234,10 +234,10 @@ class Eliminations:
         if not set(removed) & set(whole):
             return self.orbit
         kept = orbit_of({part: part.widths[0] for part in whole if part not in removed})
-        groups = [part for part in leaves(kept) if isinstance(part, FiniteOrbit)]
-        noisy = any(isinstance(part, GaussianNoise) for part in leaves(kept))
+        groups = [part for part in parts_of(kept) if isinstance(part, FiniteOrbit)]
+        noisy = any(isinstance(part, GaussianNoise) for part in parts_of(kept))
         finite, others = [], []
-        for part in leaves(self.orbit):
+        for part in parts_of(self.orbit):
             if isinstance(part, FiniteOrbit):
                 finite.append(groups.pop(0) if groups else Identity())
             else:

@@ -7,8 +7,9 @@ from typing import Literal
 
 import torch
 
-from orbitgp.evidence.ranges import composed, leaves
+from orbitgp.evidence.ranges import composed
 from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
+from orbitgp.orbits.compose import parts_of
 
 MAX_CHECKED = 64
 """Points up to which a group is checked to be one."""
@@ -82,7 +83,7 @@ def is_closed(chosen: Mapping[Transformation, float], shape: Sequence[int]) -> b
     Otherwise an average over their points is no invariance: a swap of two columns and the sign of
     one of them would need that of the other, too.
     """
-    finite = [part for part in leaves(orbit_of(chosen)) if isinstance(part, FiniteOrbit)]
+    finite = [part for part in parts_of(orbit_of(chosen)) if isinstance(part, FiniteOrbit)]
     group = composed(finite) if finite else Identity()
     if not isinstance(group, FiniteOrbit) or len(finite) < 2 or group.size > MAX_CHECKED:
         return True

@@ -14,6 +14,7 @@ from orbitgp.errors import FileError
 from orbitgp.estimators.classifier import AUTO
 from orbitgp.evidence.fitted import FittedEvidence
 from orbitgp.fit.problem import NUM_DRAW_SETS
+from orbitgp.orbits.ranges import Range, ranges_from
 from orbitgp.sealed import MALFORMED, write_atomically
 
 SMALLEST, LARGEST = 250, 2048
@@ -41,8 +42,8 @@ class Finding:
         The number of inputs of the fit.
     learned : str
         The learned transformations, in words.
-    ranges : dict of str to tuple of float
-        The ends of each range.
+    ranges : tuple of Range
+        What was learned, as numbers.
     seconds : float
         The time of its fit.
     by_draws : tuple of float
@@ -60,7 +61,7 @@ class Finding:
     likelihood: str
     num_data: int
     learned: str
-    ranges: dict[str, tuple[float, float]]
+    ranges: tuple[Range, ...]
     seconds: float
     by_draws: tuple[float, ...]
     by_size: dict[int, float]
@@ -152,7 +153,6 @@ def _finding_from(found: Mapping[str, Any]) -> Finding:
     num_data = int(found["num_data"])
     if not all(0 < size <= num_data < 2**53 for size in (num_data, *by_size)):
         raise ValueError(f"sizes {sorted(by_size)} of {num_data} inputs")
-    ranges = {str(name): (float(ends[0]), float(ends[1])) for name, ends in found["ranges"].items()}
     return Finding(
         name=str(found["name"]),
         evidence=float(found["evidence"]),
@@ -161,7 +161,7 @@ def _finding_from(found: Mapping[str, Any]) -> Finding:
         likelihood=str(found["likelihood"]),
         num_data=num_data,
         learned=str(found["learned"]),
-        ranges=ranges,
+        ranges=ranges_from(found["ranges"]),
         seconds=float(found["seconds"]),
         by_draws=tuple(float(value) for value in found["by_draws"]),
         by_size=by_size,

@@ -69,7 +69,8 @@ def export_policy(orbit: Orbit, library: str, *, leave_out: bool = False) -> Pol
     kept = [step for step, reason in zip(steps, reasons, strict=True) if not reason]
     missing = [step for step, reason in zip(steps, reasons, strict=True) if reason]
     left_out = tuple(step.words() for step in missing)
-    policy = Policy(library, tuple(kept), left_out, tuple(orbit.unidentified()))
+    unsure = tuple(found for found in orbit.learned_ranges() if not found.identified)
+    policy = Policy(library, tuple(kept), left_out, unsure)
     if missing and not leave_out:
         reasoned = zip(policy.left_out, filter(None, reasons), strict=True)
         why = "; ".join(f"{words}: {reason}" for words, reason in reasoned)

@@ -8,14 +8,15 @@ from typing import Any
 from orbitgp.export.step import Parameter, Step
 from orbitgp.orbits.affine import Affine, Rotation
 from orbitgp.orbits.base import Identity, Orbit
-from orbitgp.orbits.compose import Composition, FiniteComposition
-from orbitgp.orbits.deformation import LocalDeformation
+from orbitgp.orbits.compose import Composition, FiniteComposition, parts_of
+from orbitgp.orbits.deformation import FIELDS, LocalDeformation
 from orbitgp.orbits.groups import CyclicShifts, Mirror, PermutationGroup, QuarterTurns, SignFlips
 from orbitgp.orbits.intensity import Intensity
 from orbitgp.orbits.noise import GaussianNoise
 from orbitgp.orbits.points import PointMirror
 from orbitgp.orbits.random_order import RandomOrder
-from orbitgp.orbits.ranged import RangedOrbit
+from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranges import Range
 
 OWN = "your own orbit"
 """The kind of a step whose code is not ours."""
@@ -29,12 +30,11 @@ def steps_of(orbit: Orbit) -> list[Step]:
     if kind is Identity:
         return []
     if isinstance(orbit, Composition | FiniteComposition):
-        parts = [part for part in orbit.orbits if isinstance(part, Orbit)]
-        return [step for part in parts for step in steps_of(part)]
+        return [step for part in parts_of(orbit) for step in steps_of(part)]
     if isinstance(orbit, Affine | Rotation) and kind in (Affine, Rotation):
-        return [Step("affine", _ranged(orbit))]
+        return [Step("affine", _quantities(orbit))]
     if isinstance(orbit, Intensity) and kind is Intensity:
-        return [Step("intensity", _ranged(orbit))]
+        return [Step("intensity", _quantities(orbit))]
     if isinstance(orbit, LocalDeformation) and kind is LocalDeformation:
         return [_deformation(orbit)]
     if isinstance(orbit, GaussianNoise) and kind is GaussianNoise:
@@ -85,33 +85,23 @@ def _settings(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 def _quantities(orbit: RangedOrbit) -> tuple[Parameter, ...]:
     """The ranges that are used, each with its distribution."""
-    plain = _ranged(orbit)
-    normal = {quantity.name for quantity in orbit.quantities if quantity.normal}
-    return tuple(
-        Parameter(p.name, p.unit, "normal", _deviation(p)) if p.name in normal else p for p in plain
-    )
+    used = zip(orbit.quantities, orbit.learned_ranges(), orbit.ranges.used, strict=True)
+    return tuple(_parameter(quantity, found) for quantity, found, is_used in used if is_used)
 
 
-def _deviation(parameter: Parameter) -> tuple[float, ...]:
-    """One number of a symmetric pair; of a factor, its logarithm is normal."""
-    return parameter.numbers[1:]
-
-
-def _ranged(orbit: RangedOrbit) -> tuple[Parameter, ...]:
-    """The ranges that are used; factors are uniform in their logarithm."""
-    found = zip(orbit.learned_ranges().items(), orbit.ranges.used.tolist(), strict=True)
-    return tuple(
-        Parameter(*_split(name), "log-uniform" if "×" in name else "uniform", _plain(ends))
-        for (name, ends), used in found
-        if used
-    )
+def _parameter(quantity: Quantity, found: Range) -> Parameter:
+    """Factors are uniform in their logarithm; of a normal quantity, the end is a deviation."""
+    if quantity.normal:
+        return Parameter(found.name, found.unit, "normal", _plain([found.high]))
+    distribution = "log-uniform" if found.logarithmic else "uniform"
+    return Parameter(found.name, found.unit, distribution, _plain([found.low, found.high]))
 
 
 def _deformation(orbit: LocalDeformation) -> Step:
-    *fields, (smooth, ends) = orbit.learned_ranges().items()
+    *fields, smooth = orbit.learned_ranges()
     parameters = (
-        *(Parameter(*_split(name), "normal", _plain([high])) for name, (_, high) in fields),
-        Parameter(*_split(smooth), "fixed", _plain(ends[:1])),
+        *map(_parameter, FIELDS, fields),
+        Parameter(smooth.name, smooth.unit, "fixed", _plain([smooth.high])),
     )
     settings = (("num_frequencies", orbit.num_frequencies), ("first_order", orbit.tangent))
     return Step("local deformation", parameters, settings)
@@ -130,12 +120,6 @@ def _noise(orbit: GaussianNoise) -> Step:
 def _axis(dim: int) -> str | int:
     """Of an image, if it is one; the first axis may be that of channels or that of rows."""
     return AXES.get(dim, dim)
-
-
-def _split(name: str) -> tuple[str, str]:
-    """The name of a range and its unit: "rotation (°)" has "°"."""
-    words, _, unit = name.partition(" (")
-    return words, unit.rstrip(")")
 
 
 def _plain(numbers: Sequence[float]) -> tuple[float, ...]:

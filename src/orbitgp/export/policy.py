@@ -9,6 +9,7 @@ from orbitgp.errors import InputError
 from orbitgp.export.program import program
 from orbitgp.export.record import json_source, to_record
 from orbitgp.export.step import Step
+from orbitgp.orbits.ranges import Range
 from orbitgp.sealed import write_atomically
 
 LIBRARIES = ("torchvision", "kornia", "json")
@@ -28,7 +29,7 @@ class Policy:
         The transformations in their order, with kinds, distributions, numbers and units.
     left_out : tuple of str, default=()
         The parts of the orbit that the library cannot express.
-    unidentified : tuple of str, default=()
+    unidentified : tuple of Range, default=()
         Learned ranges that the training data say little about; the policy has them all the same.
 
     See Also
@@ -48,7 +49,7 @@ class Policy:
     library: str
     steps: tuple[Step, ...]
     left_out: tuple[str, ...] = ()
-    unidentified: tuple[str, ...] = ()
+    unidentified: tuple[Range, ...] = ()
 
     @property
     def source(self) -> str:
@@ -59,9 +60,10 @@ class Policy:
             f"Left out, since {self.library} cannot express it: {name}." for name in self.left_out
         ]
         if self.unidentified:
+            names = ", ".join(found.words for found in self.unidentified)
             remarks.append(
                 "Part of it, though the training data say little about them (not identified): "
-                f"{', '.join(self.unidentified)}."
+                f"{names}."
             )
         return program(self.library, self.steps, remarks)
 

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from orbitgp.export.step import Step
+from orbitgp.orbits.ranges import Range
 
 SCHEMA = "orbitgp.policy/1"
 
@@ -32,15 +34,17 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 
 
 def to_record(
-    steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[str]
+    steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[Range]
 ) -> dict[str, Any]:
     """Every number with its unit and distribution; steps are applied in their order."""
     written = [{**step.to_dict(), "convention": CONVENTIONS.get(step.kind, {})} for step in steps]
-    missing = {"left_out": list(left_out), "unidentified": list(unidentified)}
+    missing = {"left_out": list(left_out), "unidentified": list(map(asdict, unidentified))}
     return {"schema": SCHEMA, "steps": written, **missing}
 
 
-def json_source(steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[str]) -> str:
+def json_source(
+    steps: Sequence[Step], left_out: Sequence[str], unidentified: Sequence[Range]
+) -> str:
     """The record as text."""
     record = to_record(steps, left_out, unidentified)
     return json.dumps(record, indent=2, ensure_ascii=False) + "\n"

@@ -26,6 +26,7 @@ from orbitgp.kernels import (
 from orbitgp.likelihoods.base import Likelihood
 from orbitgp.likelihoods.gaussian import Scales, scales_at
 from orbitgp.orbits.base import Identity
+from orbitgp.orbits.names import are_images
 from orbitgp.patches import PatchFeatures
 from orbitgp.posterior.algebra import largest_ratio
 
@@ -40,9 +41,6 @@ START_RATIO = 100.0
 
 MIN_SIDE = 12
 """Pixels along each side of images that are more than a few numbers."""
-
-MAX_COLUMNS, MAX_RATIO = 5, 2
-"""Arrays with at most 5 columns may be points in space; sides of images differ at most twofold."""
 
 MIN_LENGTH = 24
 """Columns of rows, or samples of series with few channels, that may be series."""
@@ -116,18 +114,7 @@ def feature_makers(
 
 def is_of_images(shape: Sequence[int]) -> bool:
     """Whether inputs [N, H, W] or [N, C, H, W] are images with enough pixels for edges."""
-    return has_image_shape(shape[1:]) and min(shape[-2:]) >= MIN_SIDE
-
-
-def has_image_shape(event_shape: Sequence[int]) -> bool:
-    """Return whether one input can only be an image: [C, H, W], or [H, W] with similar sides.
-
-    Long arrays [H, W] may be series of several channels, and narrow ones points in space.
-    """
-    if len(event_shape) != 2:
-        return len(event_shape) == 3
-    low, high = sorted(event_shape)
-    return low > MAX_COLUMNS and high <= MAX_RATIO * low
+    return are_images(shape[1:]) and min(shape[-2:]) >= MIN_SIDE
 
 
 def may_be_series(shape: Sequence[int]) -> bool:

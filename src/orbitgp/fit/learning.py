@@ -145,8 +145,7 @@ class Learning:
         self.z, self.num_steps = z, self.num_steps + 1
         self.parameters.assign(z)
         orbit = self.problem.model.orbit
-        ranges = {name: list(ends) for name, ends in orbit.learned_ranges().items()}
-        found = scales.evidence, landscape.size, orbit.describe(), ranges
+        found = scales.evidence, landscape.size, orbit.describe(), orbit.learned_ranges()
         self.curve.append(Evaluation(self.num_steps, *found))
         callback.evaluated(self.curve[-1])
         callback.stepped(self.num_steps)

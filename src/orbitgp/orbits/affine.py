@@ -8,7 +8,7 @@ from torch.distributions import Distribution
 from torch.nn.functional import pad
 
 from orbitgp.errors import InputError
-from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranged import Quantity, RangedOrbit, factor_of
 from orbitgp.orbits.ranges import Ends, Flags
 from orbitgp.orbits.warp import affine_matrix, warp
 
@@ -17,8 +17,8 @@ FACTOR_OF_4 = math.log(4)
 TURN = Quantity("rotation", "°", 180 / math.pi, math.pi, 0, "rotation by any angle")
 QUANTITIES = (
     TURN,
-    Quantity("x-scale", "×", limit=FACTOR_OF_4),
-    Quantity("y-scale", "×", limit=FACTOR_OF_4),
+    factor_of("x-scale", FACTOR_OF_4),
+    factor_of("y-scale", FACTOR_OF_4),
     Quantity("shear", limit=2.0),
     Quantity("x-shift", "% of width", 50.0, 1.0, 1),
     Quantity("y-shift", "% of height", 50.0, 1.0, 1),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.quasirandom import SobolEngine
 
 from orbitgp.errors import InputError
-from orbitgp.orbits.ranges import UniformRange
+from orbitgp.orbits.ranges import Range, UniformRange
 from orbitgp.values import OrbitSample
 
 UNIT = 2**24
@@ -98,16 +98,15 @@ class Orbit(nn.Module, ABC):
     def measured_in(self, unit: float) -> None:
         """Take ends that are lengths for lengths of inputs before they were divided by `unit`."""
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
-        """The ends of each range by its name, in the unit that the name gives; {} without any."""
-        return {}
+    def learned_ranges(self) -> tuple[Range, ...]:
+        """Return the ranges of all parameters, in the units that people use.
 
-    def unidentified(self) -> list[str]:
-        """The names of learned ranges whose width means nothing, since the evidence ignores it."""
-        ranges = getattr(self, "ranges", None)
-        flags = ranges.identified.tolist() if isinstance(ranges, UniformRange) else []
-        known = zip(self.learned_ranges(), flags, strict=False)
-        return [name for name, identified in known if not identified]
+        Returns
+        -------
+        tuple of Range
+            In the order in which the parameters are applied; () without any.
+        """
+        return ()
 
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1

@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from orbitgp.errors import InputError
-from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranged import Quantity, RangedOrbit, factor_of
 from orbitgp.orbits.ranges import Ends, Flags
 
 QUANTITIES = (
-    Quantity("saturation", "×", limit=math.log(4)),
+    factor_of("saturation", math.log(4)),
     Quantity("hue", "°", 180 / math.pi, math.pi, 0, "any hue"),
 )
 

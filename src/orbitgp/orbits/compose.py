@@ -1,7 +1,9 @@
 """One orbit after another."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -9,6 +11,7 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import FiniteOrbit, Orbit
+from orbitgp.orbits.ranges import Range
 
 MAX_FINITE_SIZE = 2**24
 """Beyond this a point's number is no longer exact in float32, and repeats are rare anyway."""
@@ -23,7 +26,7 @@ def compose(*orbits: Orbit) -> Orbit:
     Parameters
     ----------
     *orbits : Orbit
-        Two or more.
+        Two or more. A composition among them is replaced by its own parts, in order.
 
     Returns
     -------
@@ -49,22 +52,39 @@ def compose(*orbits: Orbit) -> Orbit:
             f"composition takes orbits; got {others[0]!r:.80}: make them first, as in "
             "compose(Affine(-0.1, 0.1), Mirror())"
         )
-    finite = [orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)]
-    if len(finite) < len(orbits) or math.prod(o.size for o in finite) > MAX_FINITE_SIZE:
-        return Composition(orbits)
+    parts = flattened(orbits)
+    finite = [part for part in parts if isinstance(part, FiniteOrbit)]
+    if len(finite) < len(parts) or math.prod(part.size for part in finite) > MAX_FINITE_SIZE:
+        return Composition(parts)
     return FiniteComposition(finite)
 
 
+def flattened(orbits: Iterable[Orbit]) -> list[Orbit]:
+    """Return the orbits in order, each composition replaced by its own parts."""
+    return [part for orbit in orbits for part in parts_of(orbit)]
+
+
+def parts_of(orbit: Orbit) -> list[Orbit]:
+    """Return the parts of a composition in order, or any other orbit alone."""
+    if not isinstance(orbit, Composition | FiniteComposition):
+        return [orbit]
+    return [part for part in orbit.orbits if isinstance(part, Orbit)]
+
+
 class Composition(Orbit):
-    """x_a drawn by one orbit after another: each draw of one is moved once by the next."""
+    """x_a drawn by one orbit after another: each draw of one is moved once by the next.
+
+    No part is a composition itself: a nested one is replaced by its parts.
+    """
 
     def __init__(self, orbits: Sequence[Orbit]) -> None:
         super().__init__()
-        self.orbits = nn.ModuleList(orbits)
-        self.noise_size = sum(orbit.noise_size for orbit in orbits)
-        self.needs_images = any(orbit.needs_images for orbit in orbits)
-        finite = [orbit for orbit in orbits if isinstance(orbit, FiniteOrbit)]
-        self.num_points = math.prod(int(orbit.size) for orbit in finite)
+        parts = flattened(orbits)
+        self.orbits = nn.ModuleList(parts)
+        self.noise_size = sum(part.noise_size for part in parts)
+        self.needs_images = any(part.needs_images for part in parts)
+        finite = [part for part in parts if isinstance(part, FiniteOrbit)]
+        self.num_points = math.prod(int(part.size) for part in finite)
 
     def noise(
         self, num_inputs: int, num_samples: int, *, generator: torch.Generator, group_size: int = 1
@@ -79,30 +99,33 @@ class Composition(Orbit):
             rows = part.noise(num_inputs * num_samples, 1, generator=generator)
             return rows.reshape(num_inputs, num_samples, part.noise_size)
 
-        return torch.cat([draw(part) for part in _parts(self)], -1)
+        return torch.cat([draw(part) for part in parts_of(self)], -1)
 
     def shared_noise(
         self, num_samples: int, *, generator: torch.Generator
     ) -> Float[Tensor, "1 S K"]:
-        """Balanced over all coordinates of all parts.
+        """Return noise that is balanced over all coordinates of all parts.
 
-        If S is a multiple of the P points of finite parts, as after `num_shared`, all of them are
-        taken for each of S/P draws of the others, so an average is invariant to a group exactly.
-        Otherwise points may repeat.
+        If S is a multiple of the P points of finite parts, each of these points is taken S/P
+        times. With four times as many draws or more, as after `num_shared`, all P points share
+        each of S/P draws of the others, so an average is invariant to a group exactly. Otherwise
+        each finite part is balanced by itself.
         """
         points = self.num_points
-        if num_samples % points or num_samples < FEWEST * points:
-            points = 1
-        noise = super().shared_noise(num_samples // points, generator=generator)
-        noise = noise.repeat_interleave(points, 1)
-        rest = torch.arange(num_samples) % points
-        start = 0
-        for part in _parts(self):
-            if isinstance(part, FiniteOrbit):
-                own = noise[..., start]
-                own.copy_(rest % part.size if points > 1 else (own * part.size).floor())
-                rest = rest // int(part.size)
-            start += part.noise_size
+        whole = num_samples % points == 0
+        copies = points if whole and num_samples >= FEWEST * points else 1
+        noise = super().shared_noise(num_samples // copies, generator=generator)
+        noise = noise.repeat_interleave(copies, 1)
+        finite = [pair for pair in self._with_noise(noise) if isinstance(pair[0], FiniteOrbit)]
+        parts, columns = [part for part, _ in finite], [own for _, own in finite]
+        if not whole:
+            indices = [own * part.size for part, own in finite]
+        elif copies > 1 or not finite:
+            indices = _digits(torch.arange(num_samples).view(1, -1, 1), parts)
+        else:  # one stratified coordinate numbers the points of all finite parts together
+            indices = _digits((columns[0] * points).long(), parts)
+        for own, index in zip(columns, indices, strict=True):
+            own.copy_(index.floor())
         return noise
 
     def num_shared(self, num_samples: int) -> int:
@@ -119,12 +142,12 @@ class Composition(Orbit):
 
     def check(self, x: Float[Tensor, "N *event"]) -> None:
         """Each part by itself."""
-        for part in _parts(self):
+        for part in parts_of(self):
             part.check(x)
 
     def measured_in(self, unit: float) -> None:
         """Each part by itself."""
-        for part in _parts(self):
+        for part in parts_of(self):
             part.measured_in(unit)
 
     def alike(
@@ -142,68 +165,75 @@ class Composition(Orbit):
         return _chained(first.each(own, like), [part.each(own, like) for part, own in rest])
 
     def _with_noise(self, noise: Float[Tensor, "N S K"]) -> list[tuple[Orbit, Tensor]]:
-        sizes = [part.noise_size for part in _parts(self)]
-        return list(zip(_parts(self), noise.split(sizes, -1), strict=True))
+        sizes = [part.noise_size for part in parts_of(self)]
+        return list(zip(parts_of(self), noise.split(sizes, -1), strict=True))
 
     def describe(self) -> str:
-        """In words."""
-        return ", then ".join(part.describe() for part in _parts(self))
+        """In words; a part is numbered if another one has a range of the same name."""
+        return _words(self)
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
-        """Those of all parts."""
-        return _all_ranges(_parts(self))
-
-    def unidentified(self) -> list[str]:
-        """Those of all parts."""
-        names = iter(self.learned_ranges())
-        return [
-            name
-            for part in _parts(self)
-            for own, name in zip(part.learned_ranges(), names, strict=False)
-            if own in part.unidentified()
-        ]
+    def learned_ranges(self) -> tuple[Range, ...]:
+        """Those of all parts, in order."""
+        return _all_ranges(parts_of(self))
 
 
 class FiniteComposition(FiniteOrbit):
-    """Every point of one finite orbit moved to every point of the next: P = P₁ P₂ …"""
+    """Every point of one finite orbit moved to every point of the next: P = P₁ P₂ …
+
+    No part is a composition itself: a nested one is replaced by its parts.
+    """
 
     def __init__(self, orbits: Sequence[FiniteOrbit]) -> None:
         super().__init__()
-        self.orbits = nn.ModuleList(orbits)
-        self.size = math.prod(orbit.size for orbit in orbits)
-        self.needs_images = any(orbit.needs_images for orbit in orbits)
+        parts = flattened(orbits)
+        self.orbits = nn.ModuleList(parts)
+        self.size = math.prod(part.size for part in parts)
+        self.needs_images = any(part.needs_images for part in parts)
 
     def act(
         self, x: Float[Tensor, "N *event"], index: Int[Tensor, "N S"]
     ) -> Float[Tensor, "N S *event"]:
         """The number of a point, written in mixed base P₁, P₂, …, numbers a point of each part."""
-        digits, rest = [], index
-        for part in _parts(self):
-            size = int(part.size)
-            digits.append((rest % size).unsqueeze(-1).float())
-            rest = rest // size
-        return _in_turn(_parts(self), x, digits)
+        parts = parts_of(self)
+        digits = [digit.unsqueeze(-1).float() for digit in _digits(index, parts)]
+        return _in_turn(parts, x, digits)
 
     def describe(self) -> str:
-        """In words."""
-        return ", then ".join(part.describe() for part in _parts(self))
+        """In words; a part is numbered if another one has a range of the same name."""
+        return _words(self)
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
-        """Those of all parts."""
-        return _all_ranges(_parts(self))
-
-
-def _parts(composition: Composition | FiniteComposition) -> list[Orbit]:
-    return [part for part in composition.orbits if isinstance(part, Orbit)]
+    def learned_ranges(self) -> tuple[Range, ...]:
+        """Those of all parts, in order."""
+        return _all_ranges(parts_of(self))
 
 
-def _all_ranges(parts: Sequence[Orbit]) -> dict[str, tuple[float, float]]:
-    """Side by side; a repeated name is made unique by the position of its part."""
-    together: dict[str, tuple[float, float]] = {}
-    for place, part in enumerate(parts, 1):
-        for name, ends in part.learned_ranges().items():
-            together[f"{name}, part {place}" if name in together else name] = ends
-    return together
+def _all_ranges(parts: Sequence[Orbit]) -> tuple[Range, ...]:
+    """Side by side; a repeated name is told apart by the place of its part."""
+    ranges = [part.learned_ranges() for part in parts]
+    counts = Counter(name for own in ranges for name in {found.name for found in own})
+    return tuple(
+        replace(found, part=place) if counts[found.name] > 1 else found
+        for place, own in enumerate(ranges, 1)
+        for found in own
+    )
+
+
+def _words(composition: Composition | FiniteComposition) -> str:
+    repeated = {found.part for found in composition.learned_ranges()}
+    parts = enumerate(parts_of(composition), 1)
+    return ", then ".join(
+        f"part {place}: {part.describe()}" if place in repeated else part.describe()
+        for place, part in parts
+    )
+
+
+def _digits(number: Int[Tensor, "*B"], parts: Sequence[Orbit]) -> list[Int[Tensor, "*B"]]:
+    """Return the digits of a number in the mixed base P₁, P₂, …, the first one first."""
+    digits = []
+    for part in parts:
+        digits.append(number % int(part.size))
+        number = number // int(part.size)
+    return digits
 
 
 def _chained(

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranged import RangedOrbit, factor_of
 from orbitgp.orbits.warp import affine_matrix, warp
 
 
@@ -38,7 +38,7 @@ class Crop(RangedOrbit):
     needs_images = True
 
     def __init__(self, high: float = 0.1, **options: Any) -> None:
-        zoom = Quantity("zoom", "×", limit=math.log(4))
+        zoom = factor_of("zoom", math.log(4))
         super().__init__([zoom], 0.0, high, learn_low=False, **options)
         self.noise_size = 3
 

@@ -19,9 +19,17 @@ from torch.nn.functional import grid_sample, softplus
 from orbitgp.errors import InputError
 from orbitgp.filters import filtered, inverse_softplus, rows_of
 from orbitgp.orbits.base import UNIT, Orbit
-from orbitgp.orbits.ranges import Ends, Flags, UniformRange, known
+from orbitgp.orbits.ranged import Quantity, symbol
+from orbitgp.orbits.ranges import Ends, Flags, Range, UniformRange
 
-NUM_FIELDS = 5
+FIELDS = (
+    Quantity("x-displacement", "% of width", 50.0, normal=True),
+    Quantity("y-displacement", "% of width", 50.0, normal=True),
+    Quantity("local rotation", "°", math.degrees(1.0), normal=True),
+    Quantity("local scaling", "%", 100.0, normal=True),
+    Quantity("thickness", "% of width", 50.0, normal=True),
+)
+NUM_FIELDS = len(FIELDS)
 BLOCK = 128
 """Samples at a time, so that what stands between two operations stays near the processor."""
 
@@ -68,13 +76,13 @@ class LocalDeformation(Orbit):
     Examples
     --------
     >>> from orbitgp import LocalDeformation
-    >>> low, high = LocalDeformation(0.02).learned_ranges()["local scaling (%)"]
-    >>> round(low, 3), round(high, 3)
-    (-2.0, 2.0)
+    >>> scaling = LocalDeformation(0.02).learned_ranges()[3]
+    >>> scaling.title, round(scaling.low, 3), round(scaling.high, 3)
+    ('local scaling (%)', -2.0, 2.0)
     """
 
     needs_images = True
-    names = ("x-displacement", "y-displacement", "local rotation", "local scaling", "thickness")
+    names = tuple(quantity.name for quantity in FIELDS)
 
     def __init__(
         self,
@@ -186,23 +194,18 @@ class LocalDeformation(Orbit):
 
     def describe(self) -> str:
         """In words."""
-        flags = self.ranges.identified.tolist()
-        parts = [
-            f"{name} ±{end:.1f}{unit.strip(' ()').removesuffix(' of width')}{known(identified)}"
-            for (name, unit), end, identified in zip(_units(), self._ends(), flags, strict=True)
-        ]
-        return f"{', '.join(parts)}, smooth over {50 * self.width.item():.0f}%"
+        *fields, smooth = self.learned_ranges()
+        words = [f"{own.name} ±{own.high:.1f}{symbol(own.unit)}{own.remark}" for own in fields]
+        return f"{', '.join(words)}, smooth over {smooth.high:.0f}%"
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+    def learned_ranges(self) -> tuple[Range, ...]:
         """Standard deviations to either side, in percent of the width and degrees; smoothness."""
-        ends = zip(_units(), self._ends(), strict=True)
+        ends = self.amplitude.tolist(), self.ranges.identified.tolist()
+        fields = [
+            own.range(-end, end, known) for own, end, known in zip(FIELDS, *ends, strict=True)
+        ]
         smooth = 50 * self.width.item()
-        ranges = {f"{name}{unit}": (-end, end) for (name, unit), end in ends}
-        return {**ranges, "smoothness (% of width)": (smooth, smooth)}
-
-    def _ends(self) -> list[float]:
-        factors = [50.0, 50.0, math.degrees(1.0), 100.0, 50.0]
-        return [f * a for f, a in zip(factors, self.amplitude.tolist(), strict=True)]
+        return *fields, Range("smoothness", "% of width", 0, smooth, smooth)
 
 
 def _check_images(x: Tensor) -> None:
@@ -210,11 +213,6 @@ def _check_images(x: Tensor) -> None:
         raise InputError(
             f"deformations act on images [N, H, W] or [N, C, H, W]; got {list(x.shape)}"
         )
-
-
-def _units() -> list[tuple[str, str]]:
-    units = (" (% of width)", " (% of width)", " (°)", " (%)", " (% of width)")
-    return list(zip(LocalDeformation.names, units, strict=True))
 
 
 def _cosines(

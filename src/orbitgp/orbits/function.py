@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import Orbit, repeat
-from orbitgp.orbits.ranges import Ends, UniformRange, known
+from orbitgp.orbits.ranges import Ends, Range, UniformRange
 
 TOLERANCE = 1e-3
 """Of the largest value: how far a function may be from the identity where its parameters are 0."""
@@ -72,9 +72,10 @@ class FunctionOrbit(Orbit):
         self.ranges = ranges
         self.noise_size = len(ranges.high)
         self.names = tuple(names or (f"φ{k + 1}" for k in range(self.noise_size)))
-        if len(self.names) != self.noise_size:
+        if len(self.names) != self.noise_size or len(set(self.names)) < self.noise_size:
             raise InputError(
-                f"{len(self.names)} names for {self.noise_size} parameters; give one for each"
+                f"{len(self.names)} names, {', '.join(self.names)}, for {self.noise_size} "
+                "parameters; give one for each, and no name twice"
             )
 
     def transform(
@@ -133,15 +134,16 @@ class FunctionOrbit(Orbit):
 
     def describe(self) -> str:
         """In words."""
-        ranges = self.ranges
-        ends = zip(ranges.low.tolist(), ranges.high.tolist(), ranges.identified, strict=True)
-        words = ", ".join(
-            f"{name} {low:+.3g} … {high:+.3g}{known(bool(identified))}"
-            for name, (low, high, identified) in zip(self.names, ends, strict=True)
-        )
-        return words.replace("-", "−")
+        return ", ".join(map(_words, self.learned_ranges()))
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+    def learned_ranges(self) -> tuple[Range, ...]:
         """By the names given, in the unit of the function's parameters."""
-        ends = zip(self.ranges.low.tolist(), self.ranges.high.tolist(), strict=True)
-        return dict(zip(self.names, ends, strict=True))
+        ranges = self.ranges
+        ends = ranges.low.tolist(), ranges.high.tolist(), ranges.identified.tolist()
+        each = zip(self.names, *ends, strict=True)
+        return tuple(Range(name, "", 0, *own) for name, *own in each)
+
+
+def _words(found: Range) -> str:
+    low, high = (f"{end:+.3g}".replace("-", "−") for end in (found.low, found.high))
+    return f"{found.name} {low} … {high}{found.remark}"

@@ -6,10 +6,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.distributions import Distribution
 
-from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranged import Quantity, RangedOrbit, factor_of
 from orbitgp.orbits.ranges import Ends, Flags
 
-QUANTITIES = (Quantity("contrast", "×", limit=math.log(10)), Quantity("brightness", limit=2.0))
+QUANTITIES = (factor_of("contrast", math.log(10)), Quantity("brightness", limit=2.0))
 """At most ten times more or less contrast, and brighter by twice the largest value."""
 
 

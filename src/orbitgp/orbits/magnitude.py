@@ -6,11 +6,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.distributions import Distribution
 
-from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranged import Quantity, RangedOrbit, factor_of
 from orbitgp.orbits.ranges import Ends, Flags
 
 QUANTITIES = (
-    Quantity("scale", "×", limit=math.log(10)),
+    factor_of("scale", math.log(10)),
     Quantity("offset", "%", 100.0, limit=2.0, digits=1),
 )
 """At most ten times larger or smaller, and moved by twice the largest value: features that do not

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.affine import Affine, Rotation
@@ -28,35 +29,89 @@ SERIES = ("time-shift", "cyclic-shift", "time-warp", "window", "magnitude", "dri
 POINTS = ("rotation-3d", "translation-3d")
 NAMES = ("none", *IMAGES, *SERIES, *POINTS)
 
+Kind = Literal["images", "series", "points", "any"]
+
+MAX_COLUMNS, MAX_RATIO = 5, 2
+"""Columns up to which inputs may be points, and the ratio of sides up to which they are images."""
+
 
 def starting_orbit(orbit: str | Orbit, shape: Sequence[int]) -> Orbit:
-    """A copy of the orbit that is given, or the one of a name for inputs of this shape.
+    """Return a copy of the orbit that is given, or the one of a name for inputs of this shape.
 
     Names that are joined by + are composed, the first one first. Ranges are found from any start.
     """
     if isinstance(orbit, Orbit):
         return copy.deepcopy(orbit)
-    parts = orbit.split("+")
-    if len(parts) == 1:
-        return _named(orbit, shape)
-    if "none" in parts:
+    _check_shape(orbit, shape)
+    parts = [_named(name, shape) for name in orbit.split("+")]
+    return compose(*parts) if len(parts) > 1 else parts[0]
+
+
+def kind_of(orbit: str | Orbit) -> Kind:
+    """Return the kind of inputs that an orbit acts on, if its name or its class tells."""
+    if isinstance(orbit, Orbit):
+        return "images" if orbit.needs_images else "any"
+    names = orbit.split("+")
+    kinds: list[Kind] = [_kind_of_name(name) for name in names]
+    if len(names) > 1 and "none" in names:
         raise InputError(f"none is no part of a composition; got {orbit!r}")
-    return compose(*(_named(part, shape) for part in parts))
+    for other, kind in zip(names, kinds, strict=True):
+        if kind != kinds[0]:
+            raise InputError(
+                f"{names[0]!r} acts on {kinds[0]} and {other!r} on {kind}; an orbit acts on one "
+                f"kind of inputs: leave one of them out of {orbit!r}"
+            )
+    return kinds[0]
 
 
-def _named(orbit: str, shape: Sequence[int]) -> Orbit:
-    if orbit == "none":
-        return Identity()
-    if orbit in IMAGES:
-        return _of_images(orbit)
-    if orbit in SERIES:
-        return _of_series(orbit, shape[-1])
-    if orbit in POINTS:
-        return PointRotation() if orbit == "rotation-3d" else Translation()
+def are_images(shape: Sequence[int]) -> bool:
+    """Return whether inputs [H, W] or [C, H, W] of this shape are hardly anything but images."""
+    if len(shape) != 2:
+        return len(shape) == 3
+    return min(shape) > MAX_COLUMNS and max(shape) <= MAX_RATIO * min(shape)
+
+
+def _kind_of_name(name: str) -> Kind:
+    if name in IMAGES:
+        return "images"
+    if name in SERIES:
+        return "series"
+    if name in POINTS:
+        return "points"
+    if name == "none":
+        return "any"
     raise InputError(
-        f"no orbit is called {orbit!r}; choose among {', '.join(NAMES)}, join several by +, as in "
+        f"no orbit is called {name!r}; choose among {', '.join(NAMES)}, join several by +, as in "
         "'mirror+affine', or pass an orbit such as orbitgp.Affine(-0.1, 0.1)"
     )
+
+
+def _check_shape(name: str, shape: Sequence[int]) -> None:
+    """Refuse inputs of a kind that the name is not made for, where their shape tells."""
+    kind, given = kind_of(name), list(shape)
+    if kind == "images" and len(given) < 2:
+        raise InputError(f"{name!r} acts on images [H, W] or [C, H, W]; got inputs {given}")
+    if kind == "series" and are_images(given):
+        raise InputError(
+            f"{name!r} acts on series [T] or [channels, T]; got inputs {given}, which look like "
+            f"images: if they are series, pass an orbit such as orbitgp.TimeAffine({given[-1]})"
+        )
+    if kind == "points" and (len(given) != 2 or given[-1] < 3):
+        raise InputError(
+            f"{name!r} acts on points [points, 3 or more columns], positions first; got inputs "
+            f"{given}"
+        )
+
+
+def _named(name: str, shape: Sequence[int]) -> Orbit:
+    match _kind_of_name(name):
+        case "images":
+            return _of_images(name)
+        case "series":
+            return _of_series(name, shape[-1])
+        case "points":
+            return PointRotation() if name == "rotation-3d" else Translation()
+    return Identity()
 
 
 def _of_images(name: str) -> Orbit:

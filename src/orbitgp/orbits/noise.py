@@ -10,6 +10,7 @@ from torch.nn.functional import softplus
 from orbitgp.errors import InputError
 from orbitgp.filters import inverse_softplus
 from orbitgp.orbits.base import UNIT, Orbit
+from orbitgp.orbits.ranges import Range
 
 
 class GaussianNoise(Orbit):
@@ -109,6 +110,6 @@ class GaussianNoise(Orbit):
         low, high = self.scale.min().item(), self.scale.max().item()
         return f"noise ±{low:.3g}" if low == high else f"noise ±{low:.3g} … ±{high:.3g}"
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+    def learned_ranges(self) -> tuple[Range, ...]:
         """The smallest and the largest scale, which are the same if there is one."""
-        return {"scale of noise": (self.scale.min().item(), self.scale.max().item())}
+        return (Range("scale of noise", "", 0, self.scale.min().item(), self.scale.max().item()),)

@@ -11,16 +11,17 @@ from torch import Tensor
 
 from orbitgp.errors import InputError
 from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.ranges import Ends, UniformRange, known
+from orbitgp.orbits.ranges import Ends, Range, UniformRange
 
 
 @dataclass(frozen=True)
 class Quantity:
     """One parameter of a transformation, as people speak of it.
 
-    `factor` turns the parameter into its unit; of a "×" the parameter is the logarithm. `limit` is
-    the largest distance of an end from 0, and `everything` is said of a range that reaches it on
-    both sides. A `normal` one is no uniform parameter, but the standard deviation of normal noise.
+    `factor` turns the parameter into its unit; a `logarithmic` one is the logarithm of a factor.
+    `limit` is the largest distance of an end from 0, and `everything` is said of a range that
+    reaches it on both sides. A `normal` one is no uniform parameter, but the standard deviation of
+    normal noise.
     """
 
     name: str
@@ -30,31 +31,39 @@ class Quantity:
     digits: int = 2
     everything: str = ""
     normal: bool = False
-
-    @property
-    def title(self) -> str:
-        """The name with its unit."""
-        return f"{self.name} ({self.unit})" if self.unit else self.name
+    logarithmic: bool = False
 
     def of(self, end: float) -> float:
         """An end of the range in this unit."""
-        return math.exp(end) if self.unit == "×" else self.factor * end
+        return math.exp(end) if self.logarithmic else self.factor * end
 
-    def words(self, low: float, high: float) -> str:
+    def range(self, low: float, high: float, identified: bool) -> Range:
+        """The range between these ends of the parameter, in this unit."""
+        ends = self.of(low), self.of(high)
+        return Range(self.name, self.unit, 0, *ends, identified, self.logarithmic)
+
+    def words(self, found: Range) -> str:
         """Both ends; what a percentage is of is left out, and a long unit is said once."""
-        if self.everything and high - low >= 2 * self.limit * (1 - 1e-6):
-            return self.everything
-        short = self.unit[:1] if self.unit[:1] in "°%" else ""
-        after = f" {self.unit}" if self.unit not in ("", "×") and not short else ""
-        sign = "+" if low < 0 else ""
-        first, last = (self._number(end, sign) + short for end in (low, high))
-        return f"{self.name} {first} … {last}{after}"
+        if self.everything and found.high - found.low >= 2 * self.of(self.limit) * (1 - 1e-6):
+            return self.everything + found.remark
+        if self.logarithmic:
+            return f"{self.name} ×{found.low:.2f} … ×{found.high:.2f}{found.remark}"
+        short = symbol(self.unit)
+        after = f" {self.unit}" if self.unit and not short else ""
+        sign = "+" if found.low < 0 else ""
+        ends = found.low if sign else abs(found.low), found.high  # low is −0 where it is 0
+        first, last = (f"{end:{sign}.{self.digits}f}".replace("-", "−") + short for end in ends)
+        return f"{self.name} {first} … {last}{after}{found.remark}"
 
-    def _number(self, end: float, sign: str) -> str:
-        if self.unit == "×":
-            return f"×{self.of(end):.2f}"
-        value = self.of(end) if sign else abs(self.of(end))  # low is −0 where it is 0
-        return f"{value:{sign}.{self.digits}f}".replace("-", "−")
+
+def factor_of(name: str, limit: float = math.inf) -> Quantity:
+    """A factor, of which the parameter is the logarithm."""
+    return Quantity(name, "×", limit=limit, logarithmic=True)
+
+
+def symbol(unit: str) -> str:
+    """What stands behind a number without a space: the unit, without what a percentage is of."""
+    return unit[:1] if unit[:1] in ("°", "%") else ""
 
 
 class RangedOrbit(Orbit):
@@ -103,21 +112,16 @@ class RangedOrbit(Orbit):
 
     def describe(self) -> str:
         """In words; without what is frozen at 0."""
-        ranges = zip(self._ends(), self.ranges.used, self.ranges.identified, strict=True)
-        words = [
-            quantity.words(low, high) + known(bool(identified))
-            for (quantity, low, high), used, identified in ranges
-            if used
-        ]
+        ranges = zip(self.quantities, self.learned_ranges(), self.ranges.used, strict=True)
+        words = [quantity.words(found) for quantity, found, used in ranges if used]
         return ", ".join(words) or "no invariance"
 
-    def learned_ranges(self) -> dict[str, tuple[float, float]]:
+    def learned_ranges(self) -> tuple[Range, ...]:
         """In the units that people use."""
-        return {q.title: (q.of(low), q.of(high)) for q, low, high in self._ends()}
-
-    def _ends(self) -> list[tuple[Quantity, float, float]]:
-        ends = self.ranges.low.tolist(), self.ranges.high.tolist()
-        return list(zip(self.quantities, *ends, strict=True))
+        ranges = self.ranges
+        ends = ranges.low.tolist(), ranges.high.tolist(), ranges.identified.tolist()
+        each = zip(self.quantities, *ends, strict=True)
+        return tuple(quantity.range(*own) for quantity, *own in each)
 
 
 def _numbered(count: int, noun: str) -> str:

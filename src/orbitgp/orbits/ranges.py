@@ -1,7 +1,12 @@
-"""Learnable uniform distributions around the identity: φ ~ Unif(low, high), low ≤ 0 ≤ high."""
+"""Learnable uniform distributions around the identity: φ ~ Unif(low, high), low ≤ 0 ≤ high.
+
+What they have learned, as people speak of it, is a `Range`.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -14,6 +19,87 @@ from orbitgp.filters import inverse_softplus
 
 Ends = float | Sequence[float]
 Flags = bool | Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range of one parameter of a transformation, in the unit that people use.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, such as "rotation".
+    unit : str
+        Of both ends, such as "°"; empty for a number without a unit.
+    part : int
+        The place of its orbit in a composition, from 1 on, if several orbits of the composition
+        have a range of this name; 0 where there is only one.
+    low, high : float
+        The ends.
+    identified : bool, default=True
+        Whether the evidence depends on the range; otherwise its width means nothing.
+    logarithmic : bool, default=False
+        Whether the parameter is a factor, which changes nothing where it is 1.
+
+    See Also
+    --------
+    Orbit.learned_ranges : The ranges of an orbit.
+
+    Examples
+    --------
+    >>> from orbitgp import Rotation, compose
+    >>> first, second = compose(Rotation(-0.1, 0.1), Rotation(-0.2, 0.2)).learned_ranges()
+    >>> second.name, second.unit, second.part, round(second.high, 1)
+    ('rotation', '°', 2, 11.5)
+    >>> second.title
+    'rotation of part 2 (°)'
+    """
+
+    name: str
+    unit: str
+    part: int
+    low: float
+    high: float
+    identified: bool = True
+    logarithmic: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells this range from the others of its orbit."""
+        return self.name, self.part
+
+    @property
+    def words(self) -> str:
+        """The name, with the part where several have a range of this name."""
+        return f"{self.name} of part {self.part}" if self.part else self.name
+
+    @property
+    def title(self) -> str:
+        """The same with its unit."""
+        return f"{self.words} ({self.unit})" if self.unit else self.words
+
+    @property
+    def remark(self) -> str:
+        """What words about the range end with, if its width means nothing."""
+        return "" if self.identified else " (not identified)"
+
+    @property
+    def neutral(self) -> float:
+        """The value of the parameter that changes nothing."""
+        return 1.0 if self.logarithmic else 0.0
+
+
+def ranges_from(records: Sequence[Mapping[str, Any]]) -> tuple[Range, ...]:
+    """Return the ranges that JSON holds, or raise a TypeError if it holds something else."""
+    found = tuple(Range(**record) for record in records)
+    for own in found:
+        numbers, flags = (own.low, own.high), (own.identified, own.logarithmic)
+        right = isinstance(own.name, str) and isinstance(own.unit, str)
+        right = right and isinstance(own.part, int)
+        right = right and all(isinstance(number, int | float) for number in numbers)
+        if not right or not all(isinstance(flag, bool) for flag in flags):
+            raise TypeError(f"a range is {own!r:.80}")
+    return found
 
 
 class UniformRange(nn.Module):
@@ -143,11 +229,6 @@ class UniformRange(nn.Module):
         if self.prior is None:
             return self.raw.new_zeros(())
         return self.prior.log_prob(self.widths[self.learned]).sum()
-
-
-def known(identified: bool) -> str:
-    """What words about a range end with, if its width means nothing."""
-    return "" if identified else " (not identified)"
 
 
 def _vector(ends: Ends) -> Float[Tensor, "K"]:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.errors import InputError
-from orbitgp.orbits.ranged import Quantity, RangedOrbit
+from orbitgp.orbits.ranged import Quantity, RangedOrbit, factor_of
 from orbitgp.orbits.ranges import Ends
 from orbitgp.orbits.resample import Outside, check_outside, check_series, resample
 
@@ -81,7 +81,7 @@ class TimeAffine(RangedOrbit):
         small = [SMALL_SHIFT * length, SMALL_STRETCH][: 1 if outside == "cyclic" else 2]
         quantities = [
             _shift(length, outside, sampling_rate),
-            Quantity("stretch", "×", limit=math.log(4)),
+            factor_of("stretch", math.log(4)),
         ][: len(small)]
         low = [-end for end in small] if low is None else low
         super().__init__(quantities, low, small if high is None else high, **options)

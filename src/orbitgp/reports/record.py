@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from orbitgp.evidence.trials import FILE as FINDING
 from orbitgp.evidence.trials import Finding, read_finding
 from orbitgp.files import ESTIMATORS
 from orbitgp.orbits.base import Orbit
-from orbitgp.orbits.compose import Composition
+from orbitgp.orbits.compose import Composition, parts_of
+from orbitgp.orbits.ranges import Range
 from orbitgp.reports.history import History, read_history
 from orbitgp.reports.pictures import Kind, kind_of
-from orbitgp.reports.words import Ends, neutral
 from orbitgp.scores import TestResult, read_test
 from orbitgp.sealed import MALFORMED, read_sealed, within
 
@@ -124,27 +124,19 @@ class Record:
         return "" if best is None else best.learned
 
     @property
-    def ranges(self) -> Mapping[str, Ends]:
-        """The ends of what was learned; without what is frozen where it changes nothing."""
-        ranges: Mapping[str, Sequence[float]] = {} if self.best is None else self.best.ranges
+    def ranges(self) -> tuple[Range, ...]:
+        """What was learned; without what is frozen where it changes nothing."""
+        ranges = () if self.best is None else self.best.ranges
         if self.fitted is not None and self.fitted.orbit is not None:
             ranges = self.fitted.orbit.learned_ranges()
-        found = {name: (low, high) for name, (low, high) in ranges.items()}
-        return {name: ends for name, ends in found.items() if set(ends) != {neutral(name)}}
-
-    @property
-    def unidentified(self) -> list[str]:
-        """The names of ranges that the evidence hardly depends on."""
-        orbit = self.fitted and self.fitted.orbit
-        return [] if orbit is None else orbit.unidentified()
+        return tuple(found for found in ranges if {found.low, found.high} != {found.neutral})
 
     @property
     def symmetry(self) -> str:
         """The parts of a composed orbit that have no range, in words."""
         orbit = self.fitted and self.fitted.orbit
-        parts = orbit.orbits if isinstance(orbit, Composition) else []
-        fixed = [p for p in parts if isinstance(p, Orbit) and not p.learned_ranges()]
-        return ", then ".join(part.describe() for part in fixed)
+        parts = parts_of(orbit) if isinstance(orbit, Composition) else []
+        return ", then ".join(part.describe() for part in parts if not part.learned_ranges())
 
     @property
     def is_learned(self) -> bool:

@@ -1,6 +1,5 @@
 """The head of a report: what was learned, in words and a few numbers."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orbitgp.orbits.base import Identity
@@ -32,7 +31,7 @@ def summary(record: Record) -> Summary:
         finding=_finding(record),
         data=_data(record.about, record.kind) if record.about else "",
         rival=f"an orbit {affine}".strip() if isinstance(orbit, Identity) else "orbit “none”",
-        explains_ranges=any(name != "scale of noise" for name in record.ranges),
+        explains_ranges=any(found.name != "scale of noise" for found in record.ranges),
     )
 
 
@@ -42,13 +41,13 @@ def _finding(record: Record) -> str:
     given = (
         f" It assumes a symmetry, which was given: {record.symmetry}." if record.symmetry else ""
     )
-    unknown = record.unidentified
-    known = {name: ends for name, ends in record.ranges.items() if name not in unknown}
+    unknown = [found.words for found in record.ranges if not found.identified]
+    known = [found for found in record.ranges if found.identified]
     if known:
         who = "The model" if record.fitted else "So far the model"
         told = "has learned" if record.is_learned else "was told"
         rest = (
-            f" Not identified, since each is worth less than 2 nats of evidence: {_names(unknown)}."
+            f" Not identified, since each is worth less than 2 nats of evidence: {listed(unknown)}."
             if unknown
             else ""
         )
@@ -57,7 +56,7 @@ def _finding(record: Record) -> str:
     if record.ranges:
         return (
             f"The data do not say how far {subject} may be changed: each range is worth less than "
-            f"2 nats of evidence ({_names(unknown)}).{given}"
+            f"2 nats of evidence ({listed(unknown)}).{given}"
         )
     if record.learned == Identity().describe():
         return (
@@ -71,11 +70,6 @@ def _finding(record: Record) -> str:
             "evidence with that of a fit without the symmetry."
         )
     return "Nothing has been learned yet."
-
-
-def _names(ranges: Sequence[str]) -> str:
-    """Without their units."""
-    return listed([name.split(" (")[0] for name in ranges])
 
 
 def _data(about: About, kind: Kind) -> str:

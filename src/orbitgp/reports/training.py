@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from orbitgp.callbacks.base import Evaluation
+from orbitgp.orbits.ranges import Range
 from orbitgp.reports.charts import (
     Point,
     axis_of,
@@ -19,7 +20,7 @@ from orbitgp.reports.charts import (
     straight,
 )
 from orbitgp.reports.record import Record
-from orbitgp.reports.words import Ends, end, neutral, number
+from orbitgp.reports.words import end, number
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,7 @@ class Training:
 
 def training(record: Record) -> Training:
     """Of the curve of a run."""
-    curves = {
-        name: [(p.step, *ends_of(p, name)) for p in record.curve if name in p.ranges]
-        for name in record.ranges
-    }
-    panels = [range_chart(name, curves[name], ends) for name, ends in record.ranges.items()]
+    panels = [range_chart(found, ends_of(found, record.curve)) for found in record.ranges]
     return Training(evidence_chart(record.curve), tuple(filter(None, panels)))
 
 
@@ -55,30 +52,34 @@ def evidence_chart(points: Sequence[Evaluation]) -> Markup:
     return plot(x, y, label=label, curves=curve(shown, x, y), marks=dots(shown, x, y))
 
 
-def ends_of(point: Evaluation, name: str) -> Ends:
-    """Of one range at one step."""
-    low, high = point.ranges[name]
-    return low, high
+def ends_of(found: Range, curve: Sequence[Evaluation]) -> list[tuple[float, float, float]]:
+    """Each step at which the range is known, and its ends there."""
+    return [
+        (point.step, own.low, own.high)
+        for point in curve
+        for own in point.ranges
+        if own.key == found.key
+    ]
 
 
-def range_chart(name: str, rows: Sequence[tuple[float, float, float]], ends: Ends) -> Markup:
+def range_chart(found: Range, rows: Sequence[tuple[float, float, float]]) -> Markup:
     """Both ends of a range over the steps, and their last values; nothing if there are none."""
-    values = [value for row in rows for value in row[1:]]
-    y = axis_of([*values, *ends, neutral(name)], name, margin=0.12, count=4)
+    values, ends = [value for row in rows for value in row[1:]], (found.low, found.high)
+    none = found.neutral
+    y = axis_of([*values, *ends, none], found.title, margin=0.12, count=4)
     if y is None or not rows or not all(map(math.isfinite, ends)):
         return Markup()
     x = steps_axis([int(step) for step, _, _ in rows], 3)
     lower: list[Point] = [(step, low) for step, low, _ in rows]
     upper: list[Point] = [(step, high) for step, _, high in rows]
     curves = band(lower, upper, x, y) + curve(lower, x, y) + curve(upper, x, y)
-    none = neutral(name)
     marks = straight((x.low, none), (x.high, none), x, y)
     marks += dots([(x.high, value) for value in ends], x, y)
     low, high = _apart(y.place(ends[0]), y.place(ends[1]))
-    marks += note(end(name, ends[0]), (x.high, ends[0]), x, y, dy=low)
+    marks += note(end(found, ends[0]), (x.high, ends[0]), x, y, dy=low)
     if ends[0] != ends[1]:
-        marks += note(end(name, ends[1]), (x.high, ends[1]), x, y, dy=high)
-    words = f"{name}: in the end from {end(name, ends[0])} to {end(name, ends[1])}"
+        marks += note(end(found, ends[1]), (x.high, ends[1]), x, y, dy=high)
+    words = f"{found.title}: in the end from {end(found, ends[0])} to {end(found, ends[1])}"
     return plot(x, y, label=words, shape="small", curves=curves, marks=marks)
 
 

@@ -1,7 +1,11 @@
 """Numbers and ranges as people write them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+
+from orbitgp.orbits.ranged import symbol
+from orbitgp.orbits.ranges import Range
 
 Ends = tuple[float, float]
 PERCENT = "\u00a0%"
@@ -65,48 +69,49 @@ def size(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:.1f} GB"
 
 
-def end(name: str, value: float) -> str:
+def end(of: Range, value: float) -> str:
     """One end of a range with its unit, as a label."""
-    if "(°)" in name:
-        return number(value, 1, sign=True) + "°"
-    if "(×)" in name:
+    if of.logarithmic:
         return "×" + number(value, 2)
-    if "(%" in name:
-        return number(value, 1, sign=True) + PERCENT
+    match symbol(of.unit):
+        case "°":
+            return number(value, 1, sign=True) + "°"
+        case "%":
+            return number(value, 1, sign=True) + PERCENT
     return ("+" if value > 0 else "") + short(value, 2)
 
 
-def neutral(name: str) -> float:
-    """The value of a parameter that changes nothing."""
-    return 1.0 if "(×)" in name else 0.0
-
-
-def phrase(name: str, ends: Ends) -> str:
+def phrase(found: Range) -> str:
     """What is done to an input, and how far, as the rest of "when it is …"."""
-    low, high = ends
-    near, far = (number(abs(value), 1) for value in ends)
-    match name.split(", part ")[0]:
-        case "rotation (°)" if low < -175 and high > 175:
+    return _change(found) + (f" (part {found.part})" if found.part else "")
+
+
+def _change(found: Range) -> str:
+    low, high = found.low, found.high
+    near, far = number(abs(low), 1), number(abs(high), 1)
+    match found.name, found.unit:
+        case "rotation", "°" if low < -175 and high > 175:
             return "turned by any angle"
-        case "rotation (°)":
+        case "rotation", "°":
             return f"turned by up to {_both(near, far, '°', 'clockwise', 'counter-clockwise')}"
-        case "x-scale (×)":
+        case "x-scale", "×":
             return f"scaled to {number(low, 2)} … {number(high, 2)} times its width"
-        case "y-scale (×)":
+        case "y-scale", "×":
             return f"scaled to {number(low, 2)} … {number(high, 2)} times its height"
-        case "shear":
-            return f"sheared by {end(name, low)} … {end(name, high)}"
-        case "x-shift (% of width)":
+        case "shear", "":
+            return f"sheared by {end(found, low)} … {end(found, high)}"
+        case "x-shift", "% of width":
             words = _both(near, far, f"{PERCENT} of its width", "left", "right")
             return f"shifted by up to {words}"
-        case "y-shift (% of height)":
+        case "y-shift", "% of height":
             words = _both(near, far, f"{PERCENT} of its height", "up", "down")
             return f"shifted by up to {words}"
-        case "scale of noise" if low == high:
+        case "scale of noise", "" if low == high:
             return f"perturbed by noise with standard deviation {short(low)}"
-        case "scale of noise":
+        case "scale of noise", "":
             return f"perturbed by noise with standard deviations {short(low)} … {short(high)}"
-    return f"changed in {name} by {end(name, low)} … {end(name, high)}"
+    title = replace(found, part=0).title
+    return f"changed in {title} by {end(found, low)} … {end(found, high)}"
 
 
 def _both(near: str, far: str, unit: str, back: str, forth: str) -> str:
@@ -116,9 +121,9 @@ def _both(near: str, far: str, unit: str, back: str, forth: str) -> str:
     return f"{near}{unit} {back} and {far}{unit} {forth}"
 
 
-def phrases(ranges: Mapping[str, Ends]) -> str:
+def phrases(ranges: Sequence[Range]) -> str:
     """All that may be done to an input, as one clause."""
-    return listed([phrase(name, ends) for name, ends in ranges.items()], "; ")
+    return listed(list(map(phrase, ranges)), "; ")
 
 
 def listed(parts: Sequence[str], between: str = ", ") -> str:

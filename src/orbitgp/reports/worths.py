@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from orbitgp.evidence.ablation import Worth
-from orbitgp.evidence.ranges import split_unit
 from orbitgp.reports.charts import axis_of, level
 from orbitgp.reports.record import Record
 from orbitgp.reports.words import number
@@ -47,12 +46,12 @@ def worths(record: Record) -> Worths | None:
 
 
 def _bar(worth: Worth, drawing: Markup) -> Bar:
-    between = f"{worth.ends_in_words} ({worth.interval_in_words})" if worth.ends else ""
-    return Bar(split_unit(worth.name)[0], between, worth.removed_in_words, drawing)
+    between = f"{worth.ends_in_words} ({worth.interval_in_words})" if worth.range else ""
+    return Bar(worth.name, between, worth.removed_in_words, drawing)
 
 
 def _row(worth: Worth) -> tuple[str, ...]:
     ends = (worth.ends_in_words or "–", worth.interval_in_words or "–")
     removed = f"{number(worth.removed, 1)} ± {number(worth.removed_error, 1)}"
     moved = ("–" if n is None else number(n, 1) for n in (worth.halved, worth.doubled))
-    return split_unit(worth.name)[0], *ends, removed, *moved, "yes" if worth.identified else "no"
+    return worth.name, *ends, removed, *moved, "yes" if worth.identified else "no"

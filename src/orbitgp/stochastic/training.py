@@ -127,7 +127,7 @@ class Training:
                 evidence=bound,
                 num_data=self.num_data,
                 learned=orbit.describe(),
-                ranges={name: list(ends) for name, ends in orbit.learned_ranges().items()},
+                ranges=orbit.learned_ranges(),
                 kind="bound",
             )
         )
