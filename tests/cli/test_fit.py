@@ -60,7 +60,7 @@ def test_killed_and_resumed_the_model_is_the_same(fitted, images, tmp_path):
     """Dead in the middle of writing a checkpoint; the folder alone is enough to go on."""
     run, whole, _ = fitted
     arguments = ("fit", *options_of(images, tmp_path / "run"))
-    killed = orbitgp("SIGKILL", 8, *arguments, module="tests.cli.struck")
+    killed = orbitgp("SIGKILL", 9, *arguments, module="tests.cli.struck")
     assert killed.returncode == KILLED
     assert (tmp_path / "run/checkpoint.safetensors").exists()
     assert not (tmp_path / "run/model.safetensors").exists()
@@ -87,7 +87,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(images, tmp_path, monkeypatch, capsy
     def impatient(*arguments):
         if str(tmp_path) in str(arguments[1]):  # modules that are compiled meanwhile do not count
             calls.append(arguments)
-            if len(calls) == 3:
+            if len(calls) == 4:
                 raise KeyboardInterrupt
         return original(*arguments)
 
@@ -103,7 +103,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(images, tmp_path, monkeypatch, capsy
 
 def test_ctrl_c_twice_stops_at_once(images, tmp_path):
     arguments = ("fit", *options_of(images, tmp_path / "run"), "--json")
-    process = orbitgp("SIGINT", "3,4", *arguments, module="tests.cli.struck")
+    process = orbitgp("SIGINT", "4,5", *arguments, module="tests.cli.struck")
     assert process.returncode == 130
     record = json.loads(process.stdout)
     conforms(record, schemas.ErrorRecord)

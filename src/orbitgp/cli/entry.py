@@ -1,5 +1,6 @@
 """The entry point: parse, run, and end with the right exit code."""
 
+import codecs
 import io
 import os
 import sys
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _print_in_utf8() -> None:
     """Write files and pipes in UTF-8 on all systems; no character stops a terminal of another."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             encoding = stream.encoding if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
