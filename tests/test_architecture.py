@@ -61,7 +61,7 @@ BORDERS = {
         *(f"reports/{name}.py" for name in ("charts", "gallery", "performance", "pictures")),
         *(f"reports/{name}.py" for name in ("sizes", "training", "worths")),
     },
-    "scipy": {"hyperparameters/learn.py"},
+    "scipy": {"hyperparameters/learn.py", "reports/performance.py", "scores.py"},
 }
 
 ALLOWED = {"torch", "numpy", "jaxtyping", "orbitgp", *BORDERS}

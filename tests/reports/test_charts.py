@@ -11,7 +11,7 @@ from orbitgp.orbits.ranges import Range
 from orbitgp.reports import charts
 from orbitgp.reports.matrix import confusion_matrix
 from orbitgp.reports.page import render
-from orbitgp.reports.performance import interval_chart, reliability_charts, scatter_chart
+from orbitgp.reports.performance import Rate, interval_chart, reliability_charts, scatter_chart
 from orbitgp.reports.training import evidence_chart, range_chart
 from orbitgp.reports.words import (
     duration,
@@ -22,7 +22,6 @@ from orbitgp.reports.words import (
     phrase,
     short,
     size,
-    wilson,
 )
 from tests.reports.pages import parse
 
@@ -215,8 +214,8 @@ def test_ranges_in_words():
 def test_wilson():
     """Against the root of |p̂ − p| = z √(p (1 − p) / n), which defines it."""
     for wrong, total in ((5, 150), (143, 2007), (1, 3)):
-        for p in wilson(wrong, total):
+        for p in Rate(wrong, total).interval:
             gap = abs(wrong / total - p)
             assert gap == pytest.approx(1.959964 * math.sqrt(p * (1 - p) / total))
-    assert wilson(0, 10)[0] == 0
-    assert wilson(10, 10)[1] == 1
+    assert Rate(0, 10).interval[0] == 0
+    assert Rate(10, 10).interval[1] == 1

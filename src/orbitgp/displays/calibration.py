@@ -6,7 +6,7 @@ import numpy as np
 
 from orbitgp.displays.axes import axes_for
 from orbitgp.evidence.tables import data_frame
-from orbitgp.scores import confidence_bins, evaluate
+from orbitgp.scores import calibration_bins, evaluate
 
 
 class CalibrationDisplay:
@@ -63,16 +63,14 @@ class CalibrationDisplay:
             Not drawn yet: call `plot`.
         """
         result = evaluate(estimator, X, y)
-        sure = result.uncertainty.max(1)
         right = result.predictions == result.labels
-        place = confidence_bins(sure)
-        rows = [place == number for number in np.unique(place)]
-        accuracy = np.array([right[own].mean() for own in rows])
-        count = np.array([own.sum() for own in rows])
+        bins = calibration_bins(result.uncertainty.max(1), right)
+        count, sure, hits = (values[bins[0] > 0] for values in bins)
+        accuracy = hits / count
         # one more of either kind, so that a bin without mistakes has an error, too
-        smoothed = (accuracy * count + 1) / (count + 2)
+        smoothed = (hits + 1) / (count + 2)
         return cls(
-            confidence=np.array([sure[own].mean() for own in rows]),
+            confidence=sure / count,
             accuracy=accuracy,
             error=np.sqrt(smoothed * (1 - smoothed) / count),
             count=count,

@@ -1,18 +1,17 @@
 """How well a model predicts what it has not seen."""
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from markupsafe import Markup
+from scipy.stats import binomtest, norm
 
 from orbitgp.reports.charts import axis_of, bars, curve, dots, fractions, plot, straight
 from orbitgp.reports.matrix import Matrix, confusion_counts, confusion_matrix
 from orbitgp.reports.pictures import Kind, kind_of, limits, picture
-from orbitgp.reports.rate import Rate
 from orbitgp.reports.record import Record
-from orbitgp.reports.words import PERCENT, number, percent, short, wilson
-from orbitgp.scores import BINS, TestResult, confidence_bins
+from orbitgp.reports.words import PERCENT, Ends, number, percent, short
+from orbitgp.scores import BINS, TestResult, calibration_bins
 
 MAX_MATRIX = 40
 MAX_DOTS = 1500
@@ -27,6 +26,25 @@ METRICS = {
     "rmse": ("Root mean squared error", "in the unit of the target"),
     "coverage95": ("Coverage", "of the 95 % intervals; 95 % is ideal"),
 }
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A number of hits among all of some inputs."""
+
+    hits: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """Return the fraction, from 0 to 1."""
+        return self.hits / self.total
+
+    @property
+    def interval(self) -> Ends:
+        """Return the 95 % interval of the fraction (Wilson 1927)."""
+        found = binomtest(self.hits, self.total).proportion_ci(method="wilson")
+        return float(found.low), float(found.high)
 
 
 @dataclass(frozen=True)
@@ -127,19 +145,17 @@ def _confused(counts: np.ndarray, classes: tuple[str, ...]) -> tuple[tuple[str, 
 
 def reliability_charts(confidence: np.ndarray, right: np.ndarray) -> tuple[Markup, Markup]:
     """Frequency of being right over confidence, and how often each confidence is given."""
-    place = confidence_bins(confidence)
-    counts = np.bincount(place, minlength=BINS)
+    counts, sure, hits = calibration_bins(confidence, right)
+    used = counts > 0
+    rates = [Rate(int(a), int(b)) for a, b in zip(hits[used], counts[used], strict=True)]
     x, y = fractions("confidence (%)"), fractions("right (%)")
-    points = [
-        (float(confidence[place == b].mean()), float(right[place == b].mean()))
-        for b in range(BINS)
-        if counts[b]
-    ]
-    radii = 2.5 + 4.5 * np.sqrt(counts[counts > 0] / counts.max())
-    ends = [wilson(int(right[place == b].sum()), int(counts[b])) for b in range(BINS) if counts[b]]
+    middles = (sure[used] / counts[used]).tolist()
+    points = [(middle, rate.share) for middle, rate in zip(middles, rates, strict=True)]
+    radii = 2.5 + 4.5 * np.sqrt(counts[used] / counts.max())
     marks = straight((0, 0), (1, 1), x, y)
-    for (sure, _), (low, high) in zip(points, ends, strict=True):
-        marks += straight((sure, low), (sure, high), x, y, colour="whisker")
+    for middle, rate in zip(middles, rates, strict=True):
+        low, high = rate.interval
+        marks += straight((middle, low), (middle, high), x, y, colour="whisker")
     for point, radius in zip(points, radii.tolist(), strict=True):
         marks += dots([point], x, y, radius=radius)
     label = f"Reliability in {len(points)} bins of confidence"
@@ -202,10 +218,7 @@ def scatter_chart(truth: np.ndarray, means: np.ndarray, deviations: np.ndarray) 
 def interval_chart(surprise: np.ndarray) -> Markup:
     """Draw observed over nominal coverage, from errors in standard deviations."""
     x, y = fractions("nominal (%)"), fractions("observed (%)")
-    points = [
-        (level, float((surprise <= NormalDist().inv_cdf(0.5 + level / 2)).mean()))
-        for level in LEVELS
-    ]
+    points = [(level, float((surprise <= norm.interval(level)[1]).mean())) for level in LEVELS]
     marks = straight((0, 0), (1, 1), x, y) + dots(points, x, y)
     curves = curve(points, x, y)
     label = "Observed over nominal coverage of intervals"

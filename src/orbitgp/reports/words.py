@@ -132,13 +132,3 @@ def listed(parts: Sequence[str], between: str = ", ") -> str:
         return "".join(parts)
     comma = between.rstrip() if between != ", " else ""
     return between.join(parts[:-1]) + f"{comma} and {parts[-1]}"
-
-
-def wilson(wrong: int, total: int) -> Ends:
-    """The 95 % interval of a fraction (Wilson 1927)."""
-    z2, fraction = 1.959964**2, wrong / total
-    centre = fraction + z2 / (2 * total)
-    spread = math.sqrt(z2 * (fraction * (1 - fraction) / total + z2 / (4 * total**2)))
-    scale = 1 + z2 / total
-    low, high = (centre - spread) / scale, (centre + spread) / scale
-    return low if wrong else 0.0, high if wrong < total else 1.0
