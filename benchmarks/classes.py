@@ -13,8 +13,8 @@ import torch
 
 import orbitgp
 from benchmarks.timing import RESULTS, interleaved, machine, write_result
+from orbitgp.inference.coordinate_ascent import coefficients
 from orbitgp.likelihoods.softmax import Softmax
-from orbitgp.posterior.closed_form import coefficients
 
 N, M, S, D = 20_000, 1_000, 8, 16
 CHUNK = 500

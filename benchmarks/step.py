@@ -10,28 +10,31 @@ from torch.nn.functional import grid_sample
 
 import orbitgp
 from benchmarks.timing import interleaved, report
+from orbitgp.distributed.group import ALONE
+from orbitgp.inference.passes import Resident
+from orbitgp.stochastic.natural import NaturalParameters
+from orbitgp.stochastic.training import Training
 
 M, N, S, C, SIDE, GROUP = 1000, 256, 8, 10, 28, 4
 D = SIDE * SIDE
 
 
-def orbitgp_step(images: Tensor, labels: Tensor, points: Tensor, generator: torch.Generator):
-    """A gradient step in every parameter: ranges, kernel, noise, Z and q(u)."""
+def orbitgp_step(images: Tensor, labels: Tensor, points: Tensor):
+    """A step of stochastic training: ranges, kernel, noise and Z by gradients, q(u) naturally."""
     model = orbitgp.InvariantGP(
         orbit=orbitgp.Affine(-0.1, 0.1),
         kernel=orbitgp.RBF(1.0, 5.0),
         posterior=orbitgp.InducingPosterior(points, C, jitter=1e-4),
         likelihood=orbitgp.OneHotGaussian(C),
     )
-    update = orbitgp.GradientUpdate(
-        model,
-        torch.optim.Adam(model.parameters(), 1e-4, fused=True),
-        num_data=60_000,
-        num_samples=S,
-        generator=generator,
-        group_size=GROUP,
+    settings = orbitgp.StochasticSettings(
+        batch_size=N, num_draws=S, group_size=GROUP, rate=1e-4, point_rate=1e-4
     )
-    return lambda: update.step(images, labels)
+    zero = model.posterior
+    prior = NaturalParameters.optimum(torch.zeros_like(zero.scale), torch.zeros_like(zero.mean))
+    data = Resident(images, labels)
+    training = Training(model, prior, data, settings, seed=0, group=ALONE)
+    return training.step
 
 
 def bare_step(images: Tensor, points: Tensor, generator: torch.Generator):
@@ -99,7 +102,7 @@ def main(repeats: int = 15) -> None:
     samples = torch.rand(N * S, D, generator=generator)
     contenders = {
         "bare": bare_step(images, points, generator),
-        "orbitgp": orbitgp_step(images, labels, points, generator),
+        "orbitgp": orbitgp_step(images, labels, points),
         "gpytorch": gpytorch_step(samples, labels, points),
     }
     settings = {"M": M, "batch": N, "S": S, "C": C, "side": SIDE, "group_size": GROUP, "seed": 0}

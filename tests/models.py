@@ -2,7 +2,7 @@
 
 import torch
 
-from orbitgp import RBF, Gaussian, InducingPosterior, InvariantGP
+from orbitgp import RBF, Gaussian, InducingPosterior, InvariantGP, mean_pairs, solve, statistics
 from orbitgp.values import WhitenedGaussian
 
 
@@ -27,3 +27,11 @@ def random_q(generator, num_points, num_outputs, num_scales=1):
     scale = 0.2 * draw(num_scales, num_points, num_points) + 0.5 * torch.eye(num_points)
     narrowing = torch.tensor(0.6, dtype=torch.float64)
     return WhitenedGaussian(draw(num_points, num_outputs), scale.triu(), narrowing)
+
+
+@torch.no_grad()
+def take_best_q(model, x, y, *, num_samples=None, generator=None):
+    """Give the model the best q(u) for these data."""
+    draws = {"num_samples": num_samples, "generator": generator, "pairs": mean_pairs}
+    found = statistics(model, x, y, **draws)
+    model.posterior.assign(solve(found, model.posterior.prior_covariance(model.kernel)))

@@ -21,7 +21,6 @@ LAYERS = [
     {"patches"},
     {"orbit_model"},
     {"model", "exact_model"},
-    {"objective"},
     {"callbacks", "distributed", "blueprints"},
     {"inference"},
     {"hyperparameters"},
@@ -183,7 +182,7 @@ def test_public_names():
         *("OrbitDisplay", "EvidenceDisplay", "RangeDisplay", "CalibrationDisplay"),
         *("Callback", "JsonlLog", "ProgressBar"),
         *("elbo", "elbo_from_statistics", "statistics", "stream_statistics", "solve"),
-        *("mean_pairs", "unbiased_pairs", "GradientUpdate", "NaturalUpdate"),
+        *("mean_pairs", "unbiased_pairs"),
         *("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
         *("OrbitGPError", "InputError", "NumericalError", "FileError"),
     }

@@ -14,7 +14,6 @@ from orbitgp import (
     InputError,
     InvariantGP,
     InvariantKernel,
-    NaturalUpdate,
     OneHotGaussian,
     Orbit,
     elbo,
@@ -23,7 +22,7 @@ from orbitgp.kernels import covariance
 from orbitgp.orbit_model import check_part
 from orbitgp.ustatistics import mean_weights
 from tests.conftest import assert_close, assert_mean
-from tests.models import random_model
+from tests.models import random_model, take_best_q
 from tests.reference.noise_orbit import exact_moments
 from tests.reference.slow import slow_moments
 
@@ -59,7 +58,7 @@ def test_full_data_prediction_is_that_of_the_exact_gp(generator):
         posterior=InducingPosterior(points, 1, jitter=1e-9),
         likelihood=Gaussian(noise),
     )
-    NaturalUpdate(model, num_data=10, num_samples=None, generator=None).step(x, y)
+    take_best_q(model, x, y)
     test = torch.randn(5, 3, generator=generator)
     prediction = model.predict(test)
     kernel = InvariantKernel(model.kernel, orbit)
@@ -107,8 +106,8 @@ def test_variance_is_never_negative(generator):
         posterior=InducingPosterior(x[:60], 1),
         likelihood=Gaussian(1e-5),
     )
-    update = NaturalUpdate(model, num_data=200, num_samples=2, generator=generator)
-    update.step(x, torch.randn(200, generator=generator))
+    y = torch.randn(200, generator=generator)
+    take_best_q(model, x, y, num_samples=2, generator=generator)
     prediction = model.predict(x, num_samples=2, generator=generator)
     assert (prediction.variance >= 0).all()
     assert torch.isfinite(prediction.mean).all()
@@ -179,7 +178,7 @@ def test_mismatches_are_named_at_the_door(generator):
     model, x = noise_model(generator)
     model.likelihood = Gaussian([0.1, 0.2])
     with pytest.raises(InputError, match="shared_covariance=False"):
-        NaturalUpdate(model, num_data=4, **draws).step(x, torch.zeros(4, 2))
+        take_best_q(model, x, torch.zeros(4, 2), **draws)
 
 
 @pytest.mark.parametrize(
@@ -205,11 +204,9 @@ def test_inputs_of_any_shape(shape, orbit, generator):
         likelihood=OneHotGaussian(3),
         feature_map=features,
     )
-    update = NaturalUpdate(
-        model, num_data=9, num_samples=1 if orbit.size == 1 else 4, generator=generator
-    )
-    update.step(x, y)
-    prediction = model.predict(x, num_samples=update.num_samples, generator=generator)
+    draws = {"num_samples": 1 if orbit.size == 1 else 4, "generator": generator}
+    take_best_q(model, x, y, **draws)
+    prediction = model.predict(x, **draws)
     assert prediction.mean.shape == (9, 3)
     probabilities = model.likelihood.class_probabilities(prediction)
     assert_close(probabilities.sum(1), torch.ones(9))

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from orbitgp.features import OrientedEnergy
     from orbitgp.files import load, save
     from orbitgp.fit.settings import TrainingSettings
-    from orbitgp.inference.updates import GradientUpdate, NaturalUpdate
     from orbitgp.kernels import RBF, InvariantKernel
     from orbitgp.likelihoods.base import Likelihood
     from orbitgp.likelihoods.gaussian import Gaussian, OneHotGaussian
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from orbitgp.likelihoods.recognition import Recognition
     from orbitgp.likelihoods.softmax import Softmax
     from orbitgp.model import InvariantGP, mean_pairs, unbiased_pairs
-    from orbitgp.objective import elbo, elbo_from_statistics, statistics, stream_statistics
     from orbitgp.orbits.affine import Affine, Rotation
     from orbitgp.orbits.base import FiniteOrbit, Identity, Orbit
     from orbitgp.orbits.blur import Blur
@@ -67,9 +65,15 @@ if TYPE_CHECKING:
     from orbitgp.orbits.time_warp import TimeWarp
     from orbitgp.orbits.window import Window
     from orbitgp.patches import PatchFeatures
-    from orbitgp.posterior.closed_form import solve
     from orbitgp.posterior.inducing import InducingPosterior
-    from orbitgp.posterior.placement import greedy_points, kmeans_points, random_points
+    from orbitgp.stochastic.bound import (
+        elbo,
+        elbo_from_statistics,
+        statistics,
+        stream_statistics,
+    )
+    from orbitgp.stochastic.closed_form import solve
+    from orbitgp.stochastic.placement import greedy_points, kmeans_points, random_points
     from orbitgp.stochastic.settings import StochasticSettings
     from orbitgp.values import Elbo, OrbitSample, Prediction, SufficientStatistics
 
@@ -97,7 +101,6 @@ __all__ = [
     "FunctionOrbit",
     "Gaussian",
     "GaussianNoise",
-    "GradientUpdate",
     "Identity",
     "InducingPosterior",
     "InputError",
@@ -112,7 +115,6 @@ __all__ = [
     "LocalDeformation",
     "Magnitude",
     "Mirror",
-    "NaturalUpdate",
     "NumericalError",
     "OneHotGaussian",
     "Orbit",
@@ -205,7 +207,7 @@ _HOMES = {
     "likelihoods.recognition": ("Recognition",),
     "likelihoods.softmax": ("Softmax",),
     "model": ("InvariantGP", "mean_pairs", "unbiased_pairs"),
-    "objective": ("elbo", "elbo_from_statistics", "statistics", "stream_statistics"),
+    "stochastic.bound": ("elbo", "elbo_from_statistics", "statistics", "stream_statistics"),
     "orbits.affine": ("Affine", "Rotation"),
     "orbits.base": ("FiniteOrbit", "Identity", "Orbit"),
     "orbits.compose": ("compose",),
@@ -228,12 +230,11 @@ _HOMES = {
     "orbits.time_affine": ("TimeAffine",),
     "orbits.time_warp": ("TimeWarp",),
     "orbits.window": ("Window",),
-    "posterior.closed_form": ("solve",),
+    "stochastic.closed_form": ("solve",),
     "posterior.inducing": ("InducingPosterior",),
-    "posterior.placement": ("greedy_points", "kmeans_points", "random_points"),
+    "stochastic.placement": ("greedy_points", "kmeans_points", "random_points"),
     "callbacks.base": ("Callback", "JsonlLog", "ProgressBar"),
     "fit.settings": ("TrainingSettings",),
-    "inference.updates": ("GradientUpdate", "NaturalUpdate"),
     "stochastic.settings": ("StochasticSettings",),
     "values": ("Elbo", "OrbitSample", "Prediction", "SufficientStatistics"),
 }

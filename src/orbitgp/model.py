@@ -141,7 +141,10 @@ class InvariantGP(OrbitModel):
     ...     likelihood=orbitgp.Gaussian(noise=0.01),
     ... )
     >>> y = torch.cos(x[:, 0])
-    >>> orbitgp.NaturalUpdate(model, num_data=8, num_samples=None, generator=None).step(x, y)
+    >>> whole = {"num_samples": None, "generator": None, "pairs": orbitgp.mean_pairs}
+    >>> covariance = model.posterior.prior_covariance(model.kernel).detach()
+    >>> found = orbitgp.statistics(model, x, y, **whole)
+    >>> model.posterior.assign(orbitgp.solve(found, covariance))
     >>> there, mirrored = model.predict(torch.tensor([[0.5], [-0.5]])).mean
     >>> bool(torch.isclose(there, mirrored))
     True

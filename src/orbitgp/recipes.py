@@ -19,8 +19,8 @@ from orbitgp.distributed.group import Group
 from orbitgp.errors import InputError
 from orbitgp.inference.passes import Chunk, Examples, check_coverage, chunk_generator
 from orbitgp.model import InvariantGP, Pairs
-from orbitgp.objective import statistics, stream_covariances
-from orbitgp.posterior.closed_form import accumulate
+from orbitgp.stochastic.bound import statistics, stream_covariances
+from orbitgp.stochastic.closed_form import accumulate
 from orbitgp.values import SufficientStatistics
 
 

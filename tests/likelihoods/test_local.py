@@ -25,9 +25,9 @@ from orbitgp import (
 from orbitgp.likelihoods.polya_gamma import log_2cosh_half, logistic_precision, mean_sigmoid
 from orbitgp.likelihoods.softmax import from_contrasts, to_contrasts
 from orbitgp.model import mean_pairs, unbiased_pairs
-from orbitgp.objective import pointwise_bound_at
 from orbitgp.posterior.algebra import solve_rows
 from orbitgp.posterior.inducing import moments
+from orbitgp.stochastic.bound import pointwise_bound_at
 from orbitgp.values import Moments, OrbitSample, Prediction
 from tests.conftest import assert_close, assert_mean
 from tests.models import random_q

@@ -18,11 +18,11 @@ from orbitgp.evidence.ranges import composed
 from orbitgp.kernels import RBF
 from orbitgp.likelihoods.gaussian import Gaussian
 from orbitgp.model import InvariantGP
-from orbitgp.objective import elbo
 from orbitgp.orbits.base import FiniteOrbit, Orbit
 from orbitgp.orbits.compose import parts_of
 from orbitgp.orbits.ranges import UniformRange
 from orbitgp.posterior.inducing import InducingPosterior
+from orbitgp.stochastic.bound import elbo
 
 SAME = 1e-3
 """Of the largest value: inputs that differ by less are the same."""

@@ -24,7 +24,6 @@ from orbitgp.kernels import average_covariances, average_variances
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.algebra import cholesky, solve_rows
-from orbitgp.posterior.closed_form import coefficients, from_factors
 from orbitgp.posterior.inducing import conditional_kl, kl
 from orbitgp.ustatistics import add_pair_gram_, mean_weights, mirror_
 from orbitgp.values import Moments, QuadraticBound, WhitenedGaussian
@@ -174,3 +173,22 @@ def _retained(rows: Rows, factors: Float[Tensor, "R M M"]) -> Float[Tensor, "N R
     return torch.cat(
         [torch.stack([solve_rows(f, part).square().sum(1) for f in factors], 1) for part in parts]
     )
+
+
+def coefficients(
+    factors: Float[Tensor, "R M M"], linear: Float[Tensor, "M C"]
+) -> Float[Tensor, "M C"]:
+    """Return α = F⁻ᵀF⁻¹P: one F for all outputs (R = 1), or each its own (R = C)."""
+    if len(factors) == 1:
+        return torch.cholesky_solve(linear, factors[0])
+    return torch.cholesky_solve(linear.mT.unsqueeze(-1), factors).squeeze(-1).mT
+
+
+def from_factors(
+    prior_factor: Float[Tensor, "M M"],
+    factors: Float[Tensor, "R M M"],
+    alpha: Float[Tensor, "M C"],
+) -> WhitenedGaussian:
+    """Return q(v) with m̃ = Lᵀα, U = (F⁻¹L)ᵀ."""
+    scale = torch.linalg.solve_triangular(factors, prior_factor, upper=False).mT
+    return WhitenedGaussian(prior_factor.mT @ alpha, scale)

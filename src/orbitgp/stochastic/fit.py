@@ -20,9 +20,9 @@ from orbitgp.model import InvariantGP
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import FiniteOrbit
 from orbitgp.posterior.inducing import InducingPosterior
-from orbitgp.posterior.placement import kmeans_points
 from orbitgp.stochastic.natural import NaturalParameters
 from orbitgp.stochastic.passes import best_q, bound_of_all, left_out
+from orbitgp.stochastic.placement import kmeans_points
 from orbitgp.stochastic.settings import StochasticSettings
 from orbitgp.stochastic.training import Training
 

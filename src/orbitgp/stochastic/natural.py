@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orbitgp.posterior.closed_form import from_natural
+from orbitgp.posterior.algebra import cholesky
 from orbitgp.values import WhitenedGaussian
 
 
@@ -38,5 +38,17 @@ class NaturalParameters:
         )
 
     def gaussian(self) -> WhitenedGaussian:
-        """q(v) = N(m̃, U Uᵀ), with q(f|u) = p(f|u)."""
-        return from_natural(self.precision, self.target)
+        """q(v) = N(m̃, U Uᵀ), with the upper triangular U = F⁻ᵀ for Λ = F Fᵀ."""
+        factor = cholesky(self.precision, "the precision of q(u)")
+        identity = torch.eye(factor.shape[-1]).to(factor)
+        scale = torch.linalg.solve_triangular(factor.mT, identity, upper=True)
+        return WhitenedGaussian(multiply(scale, multiply(scale.mT, self.target)), scale)
+
+
+def multiply(
+    matrices: Float[Tensor, "R M M"], columns: Float[Tensor, "M C"]
+) -> Float[Tensor, "M C"]:
+    """Return one matrix times all columns (R = 1), or each matrix times its own column."""
+    if len(matrices) == 1:
+        return matrices[0] @ columns
+    return torch.matmul(matrices, columns.mT.unsqueeze(-1)).squeeze(-1).mT

@@ -10,9 +10,9 @@ from torch import Tensor
 from orbitgp.errors import InputError
 from orbitgp.model import InvariantGP, Pairs, unbiased_pairs
 from orbitgp.posterior.algebra import whiten_rows
-from orbitgp.posterior.closed_form import accumulate, expected_log_likelihood
-from orbitgp.posterior.closed_form import statistics as batch_statistics
 from orbitgp.posterior.inducing import kl, moments
+from orbitgp.stochastic.closed_form import accumulate, expected_log_likelihood
+from orbitgp.stochastic.closed_form import statistics as batch_statistics
 from orbitgp.values import (
     Elbo,
     OrbitCovariances,

@@ -17,7 +17,6 @@ from orbitgp import (
     InputError,
     InvariantGP,
     InvariantKernel,
-    NaturalUpdate,
     SignFlips,
     compose,
     coordinate_swap,
@@ -26,7 +25,7 @@ from orbitgp import (
 from orbitgp.kernels import covariance
 from orbitgp.model import unbiased_pairs
 from tests.conftest import assert_close
-from tests.models import random_model
+from tests.models import random_model, take_best_q
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -97,7 +96,7 @@ def test_inducing_points_on_every_orbit_point_give_the_exact_evidence(orbit, gen
     x, y = symmetric_data(generator)
     points = orbit.enumerate(x).points.flatten(0, 1).unique(dim=0)
     model = invariant_model(orbit, points)
-    NaturalUpdate(model, num_data=12, num_samples=None, generator=None).step(x, y)
+    take_best_q(model, x, y)
     bound = elbo(model, x, y, num_data=12, num_samples=None, generator=None).value
     exact = log_evidence(InvariantKernel(model.kernel, orbit), model.likelihood.noise, x, y)
     print(f"bound {bound.item():.6f}, evidence {exact.item():.6f}")
@@ -123,7 +122,7 @@ def test_the_bound_never_exceeds_the_evidence(
     points = spread * torch.randn(num_points, 2, generator=generator)
     model = invariant_model(ORBITS[which], points, noise, jitter=1e-6)
     if best:  # the largest bound there is for these points; else q is the prior
-        NaturalUpdate(model, num_data=12, num_samples=None, generator=None).step(x, y)
+        take_best_q(model, x, y)
     bounds = []
     for nu in (1.0, narrowing):
         model.posterior.log_narrowing.data.fill_(math.log(nu))
@@ -137,7 +136,7 @@ def test_the_best_narrowing_tightens_the_bound(generator):
     """Titsias (2025): −½ Σ d/σ² becomes −½ N log(1 + mean d/σ²)."""
     x, y = symmetric_data(generator)
     model = invariant_model(ORBITS[1], torch.randn(2, 2, generator=generator), jitter=1e-6)
-    NaturalUpdate(model, num_data=12, num_samples=None, generator=None).step(x, y)
+    take_best_q(model, x, y)
 
     def bound():
         return elbo(model, x, y, num_data=12, num_samples=None, generator=None).value

@@ -14,8 +14,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.errors import InputError
+from orbitgp.inference.coordinate_ascent import coefficients, from_factors
 from orbitgp.posterior.algebra import cholesky, whiten
 from orbitgp.posterior.inducing import conditional_kl
+from orbitgp.stochastic.natural import NaturalParameters, multiply
 from orbitgp.ustatistics import add_pair_gram_, mirror_, pair_gram
 from orbitgp.values import (
     OrbitCovariances,
@@ -88,7 +90,7 @@ def expected_log_likelihood(
     """c + tr(αᵀP) − ½ [tr(W Q) + νκC] − NC KL_f,  α = L⁻ᵀm̃,  W = ααᵀ + C L⁻ᵀ(S̃ − νI)L⁻¹."""
     alpha = torch.linalg.solve_triangular(prior_factor.mT, q.mean, upper=True)
     fit = statistics.constant + (alpha * statistics.linear).sum()
-    mean_square = (alpha * _multiply(statistics.gram, alpha)).sum()
+    mean_square = (alpha * multiply(statistics.gram, alpha)).sum()
     # for each output ν(κ − tr B) + tr(S̃B), B = L⁻¹QL⁻ᵀ; S̃ and B may each be shared by all of them
     whitened = whiten(prior_factor, statistics.gram)
     explained = whitened.diagonal(dim1=1, dim2=2).sum(1)
@@ -96,30 +98,6 @@ def expected_log_likelihood(
     variance = q.narrowing * (statistics.variance - explained) + retained
     divergence = statistics.num_data * q.mean.shape[1] * conditional_kl(q.narrowing)
     return fit - 0.5 * (mean_square + variance.expand(q.mean.shape[1]).sum()) - divergence
-
-
-def natural_step(
-    q: WhitenedGaussian,
-    statistics: SufficientStatistics,
-    prior_factor: Float[Tensor, "M M"],
-    step_size: float,
-) -> WhitenedGaussian:
-    """One step along the natural gradient of the bound; of size 1, it lands on the optimum.
-
-    The natural parameters S̃⁻¹ and S̃⁻¹m̃ move the given part of the way to the optimal ones.
-    The gram must be positive semi-definite: take statistics with mean weights, whose k̄k̄ᵀ is.
-    """
-    if not 0 < step_size <= 1:
-        raise InputError(f"the size of a natural step lies in (0, 1]; got {step_size}")
-    identity = torch.eye(len(prior_factor)).to(prior_factor)
-    optimal = identity + whiten(prior_factor, statistics.gram)
-    target = torch.linalg.solve_triangular(prior_factor, statistics.linear, upper=False)
-    if step_size < 1:
-        inverse = torch.linalg.solve_triangular(q.scale, identity, upper=True)
-        precision = inverse.mT @ inverse
-        optimal = torch.lerp(precision, optimal, step_size)
-        target = torch.lerp(_multiply(precision, q.mean), target, step_size)
-    return replace(from_natural(optimal, target), narrowing=q.narrowing)
 
 
 def solve(
@@ -173,44 +151,7 @@ def solve(
         prior_factor = cholesky(prior_covariance, "Kuu")
     factors, info = torch.linalg.cholesky_ex(prior_covariance + statistics.gram)
     if info.any():
-        prior = WhitenedGaussian(torch.empty_like(statistics.linear), statistics.gram)
-        return natural_step(prior, statistics, prior_factor, 1.0)
+        whitened = torch.linalg.solve_triangular(prior_factor, statistics.linear, upper=False)
+        gram = whiten(prior_factor, statistics.gram)
+        return NaturalParameters.optimum(gram, whitened).gaussian()
     return from_factors(prior_factor, factors, coefficients(factors, statistics.linear))
-
-
-def coefficients(
-    factors: Float[Tensor, "R M M"], linear: Float[Tensor, "M C"]
-) -> Float[Tensor, "M C"]:
-    """α = F⁻ᵀF⁻¹P: one F for all outputs (R = 1), or each its own (R = C)."""
-    if len(factors) == 1:
-        return torch.cholesky_solve(linear, factors[0])
-    return torch.cholesky_solve(linear.mT.unsqueeze(-1), factors).squeeze(-1).mT
-
-
-def from_factors(
-    prior_factor: Float[Tensor, "M M"],
-    factors: Float[Tensor, "R M M"],
-    alpha: Float[Tensor, "M C"],
-) -> WhitenedGaussian:
-    """m̃ = Lᵀα, U = (F⁻¹L)ᵀ."""
-    scale = torch.linalg.solve_triangular(factors, prior_factor, upper=False).mT
-    return WhitenedGaussian(prior_factor.mT @ alpha, scale)
-
-
-def from_natural(
-    precision: Float[Tensor, "R M M"], target: Float[Tensor, "M C"]
-) -> WhitenedGaussian:
-    """m̃ = Λ⁻¹ target and the upper triangular U = F⁻ᵀ, for Λ = F Fᵀ = S̃⁻¹."""
-    factor = cholesky(precision, "the precision of q(u)")
-    identity = torch.eye(factor.shape[-1]).to(factor)
-    scale = torch.linalg.solve_triangular(factor.mT, identity, upper=True)
-    return WhitenedGaussian(_multiply(scale, _multiply(scale.mT, target)), scale)
-
-
-def _multiply(
-    matrices: Float[Tensor, "R M M"], columns: Float[Tensor, "M C"]
-) -> Float[Tensor, "M C"]:
-    """One matrix times all columns (R = 1), or each times its own (R = C)."""
-    if len(matrices) == 1:
-        return matrices[0] @ columns
-    return torch.matmul(matrices, columns.mT.unsqueeze(-1)).squeeze(-1).mT
