@@ -3,7 +3,7 @@
 import copy
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -110,6 +110,20 @@ def test_words_and_places():
     shear = Worth("shear", Range("shear", "", 0, -0.1, 0.1), (0.0, 1.0), 1.5, 1.0)
     assert str(shear) == "shear: not identified"
     assert str(Ablation([], 10)) == "no invariance"
+
+
+@pytest.mark.usefixtures("untyped")
+def test_ranges_of_one_name_keep_apart():
+    x, y = rotated_points(20, 0.6, seed=1)
+    orbit = compose(rotation(0.2), rotation(0.4))
+    model = InvariantGPRegressor(orbit, settings=QUICK, random_state=0).fit(x, y)
+    found = ablate(model, x, y)
+    assert [worth.name for worth in found.worths] == ["angle of part 1", "angle of part 2"]
+    for worth, own in zip(found.worths, model.orbit_.learned_ranges(), strict=True):
+        assert worth.range == replace(own, identified=worth.identified)
+    assert found["angle of part 2"] == found.worths[1]
+    with pytest.raises(InputError, match="there are angle of part 1, angle of part 2"):
+        found["angle"]
 
 
 def test_intervals_of_known_curves():

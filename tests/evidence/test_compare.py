@@ -3,7 +3,7 @@
 import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import joblib
 import numpy as np
@@ -17,14 +17,16 @@ from orbitgp import (
     InputError,
     InvariantGPClassifier,
     InvariantGPRegressor,
+    Rotation,
     SignFlips,
     compare,
+    compose,
     coordinate_swap,
     load,
 )
 from orbitgp.evidence.comparison import Comparison
 from orbitgp.evidence.fitted import FittedEvidence
-from orbitgp.evidence.trials import Finding, subset_sizes
+from orbitgp.evidence.trials import Finding, read_finding, subset_sizes
 from tests.conftest import QUICK
 
 HERE = joblib.Parallel(n_jobs=1)
@@ -206,10 +208,19 @@ def test_a_comparison_goes_on_where_it_stood(tmp_path, monkeypatch):
     again = compare(candidates, *even(), **options)
     assert again.records() == first.records()
     kept = tmp_path / "none" / "finding.json"
-    for text in ("{}", json.dumps(json.loads(kept.read_text(encoding="utf-8")) | {"by_draws": []})):
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    wrong = ({"by_draws": []}, {"ranges": {"rotation (°)": [1, 2]}})
+    for text in ("{}", *(json.dumps(found | change) for change in wrong)):
         kept.write_text(text)
         with pytest.raises(FileError, match="delete it to compute it again"):
             compare(candidates, *even(), **options)
+
+
+def test_findings_keep_their_ranges(tmp_path):
+    ranges = compose(Rotation(-0.1, 0.1), Rotation(-0.2, 0.2)).learned_ranges()
+    kept = Finding("turned twice", -1.0, 0.1, "exact", "words", ranges, 1.0, (1.0,), {250: -1.0})
+    (tmp_path / "finding.json").write_text(json.dumps(asdict(kept)))
+    assert read_finding(tmp_path / "finding.json") == kept
 
 
 def test_errors_of_differences_are_those_of_draws():
@@ -239,7 +250,7 @@ def test_errors_of_differences_are_those_of_draws():
     ("kinds", "sign"), [(("exact", "bound"), "≥ −5"), (("bound", "exact"), "≤ −5")]
 )
 def test_a_bound_may_have_more_evidence_than_it_says(kinds, sign):
-    about = {"likelihood": "gaussian", "num_data": 100, "learned": "", "ranges": {}, "seconds": 1}
+    about = {"likelihood": "gaussian", "num_data": 100, "learned": "", "ranges": (), "seconds": 1}
     found = [
         Finding(name, evidence, 1.0, kind, **about, by_draws=(1.0, 2.0), by_size={})
         for name, evidence, kind in zip("ab", (10.0, 5.0), kinds, strict=True)
