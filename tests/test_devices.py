@@ -86,9 +86,9 @@ def assert_same(found):
     (here, expected, ranges), (away, predicted, others) = found
     np.testing.assert_allclose(predicted, expected, atol=1e-6, rtol=1e-6)
     assert away.evidence_ == pytest.approx(here.evidence_, rel=1e-6)
-    assert ranges.keys() == others.keys()
-    for name, ends in others.items():
-        assert ends == pytest.approx(ranges[name], rel=1e-5)
+    for own, other in zip(ranges, others, strict=True):
+        assert other.title == own.title
+        assert (other.low, other.high) == pytest.approx((own.low, own.high), rel=1e-5)
 
 
 ORBITS = {
