@@ -218,8 +218,10 @@ def test_a_comparison_goes_on_where_it_stood(tmp_path, monkeypatch):
 
 def test_findings_keep_their_ranges(tmp_path):
     ranges = compose(Rotation(-0.1, 0.1), Rotation(-0.2, 0.2)).learned_ranges()
-    kept = Finding("turned twice", -1.0, 0.1, "exact", "words", ranges, 1.0, (1.0,), {250: -1.0})
-    (tmp_path / "finding.json").write_text(json.dumps(asdict(kept)))
+    about = {"likelihood": "gaussian", "num_data": 300, "learned": "words", "seconds": 1.0}
+    known = {"ranges": ranges, "by_draws": (1.0,), "by_size": {250: -1.0}}
+    kept = Finding("turned twice", -1.0, 0.1, "exact", **about, **known)
+    (tmp_path / "finding.json").write_text(json.dumps(asdict(kept)), encoding="utf-8")
     assert read_finding(tmp_path / "finding.json") == kept
 
 

@@ -307,7 +307,7 @@ def found(name, gap, kind="exact", parts=(250, 500, 1000), likelihood="gaussian"
     evidence, kinds = by_size[parts[-1]], {"kind": kind, "likelihood": likelihood}
     if kind == "bound" and likelihood == "gaussian":
         del by_size[parts[-1]]
-    about = {"num_data": parts[-1], "learned": "", "ranges": {}, "seconds": 1.0}
+    about = {"num_data": parts[-1], "learned": "", "ranges": (), "seconds": 1.0}
     return Finding(name, evidence, 0.1, **kinds, **about, by_draws=(gap,), by_size=by_size)
 
 

@@ -49,7 +49,7 @@ from orbitgp.fit.settings import TrainingSettings
 from orbitgp.fit.solution import Inference
 from orbitgp.inference.passes import Examples, Resident, Streamed
 from orbitgp.kernels import Kernel
-from orbitgp.likelihoods.local import LocalLikelihood
+from orbitgp.orbit_model import OrbitModel
 from orbitgp.orbits.base import Orbit
 from orbitgp.orbits.names import kind_of, starting_orbit
 from orbitgp.stochastic.fit import fit_stochastic, with_recognition
@@ -227,14 +227,12 @@ class InvariantGPEstimator(BaseEstimator):
         """Train hyperparameters and q(u) together, from minibatches of data and orbit samples."""
         settings = self.settings or StochasticSettings()
         assert isinstance(settings, StochasticSettings)
-        x, likelihood = examples.x, task.likelihood if task.final is None else task.final
-        features = self._features(examples, task, folder.group, callback)
+        x, features = examples.x, self._features(examples, task, folder.group, callback)
         _num_features(copy.deepcopy(features).to(x.device), x)
-        if isinstance(likelihood, LocalLikelihood):
-            likelihood = with_recognition(likelihood, x, generator=generator)
-        model = initial_model(
-            orbit, likelihood, x, features, self.kernel, generator=generator, project=False
-        )
+        model = initial_model(orbit, task.likelihood, x, features, self.kernel, generator=generator)
+        if task.final is not None:
+            final = with_recognition(task.final, x, generator=generator)
+            model = OrbitModel(**model.parts(likelihood=final))
         return fit_stochastic(
             model,
             examples,
@@ -390,8 +388,7 @@ class InvariantGPEstimator(BaseEstimator):
             "inference": (self.inference in INFERENCES, f"one of {', '.join(INFERENCES)}"),
             "settings": (
                 _is_or_none(self.settings, self._settings_kind),
-                f"of type {self._settings_kind.__name__} with inference={self.inference!r}, or "
-                "None",
+                f"a {self._settings_kind.__name__} with inference={self.inference!r}, or None",
             ),
             "feature_map": (
                 _is_or_none(self.feature_map, nn.Module) or self.feature_map in FEATURES,

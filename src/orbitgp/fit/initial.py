@@ -35,7 +35,6 @@ def initial_model(
     kernel: str | Kernel | None = None,
     *,
     generator: torch.Generator,
-    project: bool = True,
 ) -> OrbitModel:
     """A model whose lengthscale is a typical distance, maybe on the principal axes of its features.
 
@@ -46,8 +45,7 @@ def initial_model(
     feature_map = copy.deepcopy(feature_map).to(x.device)
     features = torch.cat([feature_map(part) for part in x[order].split(256)])
     projection = None
-    many = features.shape[1] > max_axes(likelihood, kernel)
-    if project and many and features.dtype == torch.float32:
+    if features.dtype == torch.float32 and features.shape[1] > max_axes(likelihood, kernel):
         projection = Projection.principal(features, left_out=LEFT_OUT, most=MAX_AXES)
     points = features if projection is None else projection(features)
     model = OrbitModel(

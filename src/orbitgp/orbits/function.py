@@ -74,8 +74,8 @@ class FunctionOrbit(Orbit):
         self.names = tuple(names or (f"φ{k + 1}" for k in range(self.noise_size)))
         if len(self.names) != self.noise_size or len(set(self.names)) < self.noise_size:
             raise InputError(
-                f"{len(self.names)} names, {', '.join(self.names)}, for {self.noise_size} "
-                "parameters; give one for each, and no name twice"
+                f"{len(self.names)} names for {self.noise_size} parameters, "
+                f"{', '.join(self.names)}; give one for each, and no name twice"
             )
 
     def transform(

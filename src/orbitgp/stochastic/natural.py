@@ -26,12 +26,13 @@ class NaturalParameters:
 
     @staticmethod
     def optimum(gram: Float[Tensor, "R M M"], linear: Float[Tensor, "M C"]) -> "NaturalParameters":
-        """The best q(v) for Σ λ_n v̄_n v̄_nᵀ and Σ v̄_n l_nᵀ; of zeros, the prior."""
-        identity = torch.eye(gram.shape[-1]).to(gram)
-        return NaturalParameters(identity + gram, linear)
+        """Return the best q(v) for Σ λ_n v̄_n v̄_nᵀ and Σ v̄_n l_nᵀ; the prior for zeros."""
+        precision = gram.clone()
+        precision.diagonal(dim1=-2, dim2=-1).add_(1)
+        return NaturalParameters(precision, linear)
 
     def toward(self, other: "NaturalParameters", step_size: float) -> "NaturalParameters":
-        """A natural-gradient step of this size; one of size 1 is the other."""
+        """Take a natural-gradient step of this size; one of size 1 is the other."""
         return NaturalParameters(
             torch.lerp(self.precision, other.precision, step_size),
             torch.lerp(self.target, other.target, step_size),
