@@ -190,8 +190,11 @@ class InvariantGPEstimator(BaseEstimator):
         generator = torch.Generator().manual_seed(seed)
         callbacks = (Warn(), folder.log, *self.callbacks, *[ProgressBar()] * bool(self.verbose))
         callback = Several(callbacks if group.rank == 0 else ())
-        fit = self._fit_stochastic if self.inference == "stochastic" else self._fit_by_evidence
-        self._take(fit(orbit, examples, task, generator, folder, callback))
+        parts = orbit, examples, task, generator, folder, callback
+        if self.inference == "stochastic":
+            self._take(self._fit_stochastic(*parts))
+        else:
+            self._take(run_fit(*self._learning(*parts), callback, folder.checkpoint))
         folder.finish(self, examples.x.cpu(), y, raw)
 
     def starting_from(self, X: np.ndarray) -> tuple[Orbit, torch.device]:
@@ -243,19 +246,6 @@ class InvariantGPEstimator(BaseEstimator):
             callback=callback,
             checkpoint=folder.checkpoint,
         )
-
-    def _fit_by_evidence(
-        self,
-        orbit: Orbit,
-        examples: Examples,
-        task: Task,
-        generator: torch.Generator,
-        folder: NoFolder,
-        callback: Callback,
-    ) -> Outcome:
-        """Learn hyperparameters by the exact evidence of subsets, then solve for all data."""
-        learning, inference = self._learning(orbit, examples, task, generator, folder, callback)
-        return run_fit(learning, inference, callback, folder.checkpoint)
 
     def _learning(
         self,

@@ -113,7 +113,7 @@ def feature_makers(
 
 
 def is_of_images(shape: Sequence[int]) -> bool:
-    """Whether inputs [N, H, W] or [N, C, H, W] are images with enough pixels for edges."""
+    """Return whether inputs of this shape are images with enough pixels for edges."""
     return are_images(shape[1:]) and min(shape[-2:]) >= MIN_SIDE
 
 

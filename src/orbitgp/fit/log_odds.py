@@ -17,7 +17,7 @@ from orbitgp.fit.problem import Sampling
 from orbitgp.fit.solution import Solution
 from orbitgp.inference.coordinate_ascent import FixedPoint, Prior, Rows, fixed_point, rows_of
 from orbitgp.inference.exact import orbit_points
-from orbitgp.inference.inducing import JITTER, MAX_LEVERAGE, prior_covariance
+from orbitgp.inference.inducing import JITTER, prior_covariance, without_own
 from orbitgp.kernels import scaled_kernel
 from orbitgp.likelihoods.local import LocalLikelihood
 from orbitgp.model import InvariantGP
@@ -102,17 +102,11 @@ def left_out_log_odds(
     found: FixedPoint,
     chosen: Int[Tensor, "T"],
 ) -> Prediction:
-    """f at some data, each without its own label: its mean, and its variance.
-
-    The bound is a Gaussian likelihood with targets l/λ and noise 1/λ, so that with the retained
-    variance s and leverage h = λ s (`inducing.py`), μ₋ₙ = (μ − s l) / (1 − h), s₋ₙ = s / (1 − h).
-    """
+    """f at some data, each without its own label: its mean, and its variance."""
     own = rows.mean[chosen].double()
     bound = likelihood.bound_at(rows.labels[chosen], found.local[chosen])
     whitened = solve_rows(prior.factor, own)
     spreads = [(whitened @ scale).square().sum(1) for scale in found.q.scale]
     retained = torch.stack(spreads, 1)
     left = (rows.variance[chosen] - whitened.square().sum(1)).clamp(min=0).unsqueeze(1)
-    leverage = (bound.precision * retained).clamp(max=MAX_LEVERAGE)
-    mean = (found.moments.mean[chosen] - retained * bound.linear) / (1 - leverage)
-    return Prediction.exact(mean, (left + retained / (1 - leverage)).expand_as(mean))
+    return without_own(bound, found.moments.mean[chosen], retained, left)

@@ -34,7 +34,7 @@ from orbitgp.model import InvariantGP
 from orbitgp.orbit_model import OrbitModel
 from orbitgp.posterior.algebra import add_jitter, cholesky, solve_rows
 from orbitgp.posterior.inducing import averaged
-from orbitgp.values import Prediction, WhitenedGaussian
+from orbitgp.values import Prediction, QuadraticBound, WhitenedGaussian
 
 JITTER = 1e-5
 """Of Kuu, relative to its diagonal; float32 covariances are exact to about 1e-6."""
@@ -241,3 +241,21 @@ def left_out_inducing(
     mean = (mean - leverage * targets) / (1 - leverage)
     spread = noise * (ratio * left + leverage / (1 - leverage))
     return Prediction.exact(mean, spread.expand_as(mean))
+
+
+@torch.no_grad()
+def without_own(
+    bound: QuadraticBound,
+    mean: Float[Tensor, "T C"],
+    retained: Float[Tensor, "T R"],
+    left: Float[Tensor, "T 1"],
+) -> Prediction:
+    """Return f at each of these data, as q(u) would have it without the bound of that one.
+
+    `left` is the variance that u leaves open. The bound is a Gaussian likelihood with targets l/λ
+    and noise 1/λ, so that with the retained variance s and leverage h = λ s, as above,
+    μ₋ₙ = (μ − s l) / (1 − h) and s₋ₙ = s / (1 − h).
+    """
+    leverage = (bound.precision * retained).clamp(max=MAX_LEVERAGE)
+    alone = (mean - retained * bound.linear) / (1 - leverage)
+    return Prediction.exact(alone, (left + retained / (1 - leverage)).expand_as(alone))

@@ -169,11 +169,11 @@ class Composition(Orbit):
         return list(zip(parts_of(self), noise.split(sizes, -1), strict=True))
 
     def describe(self) -> str:
-        """In words; a part is numbered if another one has a range of the same name."""
+        """Return it in words, with numbers of parts that have a range of the same name."""
         return _words(self)
 
     def learned_ranges(self) -> tuple[Range, ...]:
-        """Those of all parts, in order."""
+        """Return the ranges of all parts, in order."""
         return _all_ranges(parts_of(self))
 
 
@@ -199,16 +199,16 @@ class FiniteComposition(FiniteOrbit):
         return _in_turn(parts, x, digits)
 
     def describe(self) -> str:
-        """In words; a part is numbered if another one has a range of the same name."""
+        """Return it in words, with numbers of parts that have a range of the same name."""
         return _words(self)
 
     def learned_ranges(self) -> tuple[Range, ...]:
-        """Those of all parts, in order."""
+        """Return the ranges of all parts, in order."""
         return _all_ranges(parts_of(self))
 
 
 def _all_ranges(parts: Sequence[Orbit]) -> tuple[Range, ...]:
-    """Side by side; a repeated name is told apart by the place of its part."""
+    """Return the ranges of all parts; ranges with the same name differ by their part."""
     ranges = [part.learned_ranges() for part in parts]
     counts = Counter(name for own in ranges for name in {found.name for found in own})
     return tuple(

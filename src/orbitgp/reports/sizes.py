@@ -22,7 +22,7 @@ class Sizes:
     best: str
     likelihood: str
     has_all: bool
-    """Whether the chart ends with all inputs."""
+    """Return whether the chart ends with all inputs."""
     drawing: Markup
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

@@ -26,12 +26,6 @@ from orbitgp.stochastic.placement import kmeans_points
 from orbitgp.stochastic.settings import StochasticSettings
 from orbitgp.stochastic.training import Training
 
-JITTER = 1e-6
-"""Of Kuu, relative to its diagonal."""
-
-NUM_LEFT_OUT = 4096
-"""Data that class probabilities are calibrated on."""
-
 
 @dataclass(frozen=True)
 class Seeds:
@@ -74,8 +68,7 @@ def fit_stochastic(
     sizes = {"group": group, "num_draws": settings.num_draws, "group_size": settings.group_size}
     evidence, error = bound_of_all(fitted, q, examples, seed=seeds.bounding, **sizes)
     noise = prediction_noise(fitted, settings.prediction_draws, seeds.predicting)
-    rows = start[:NUM_LEFT_OUT]
-    x, y = examples.x[rows], examples.y[rows]
+    x, y = examples.x[start], examples.y[start]
     calibrate(fitted.likelihood, left_out(fitted, q, x, y, noise), y)
     warn_of_copies(examples.x, callback)
     return Outcome(
@@ -132,7 +125,6 @@ def with_points(
         kmeans_points(features, count, generator=generator),
         one.linear.shape[1],
         shared_covariance=likelihood.num_precisions == 1,
-        jitter=JITTER,
     )
     return InvariantGP(**model.parts(), posterior=posterior.to(examples.x.device))
 

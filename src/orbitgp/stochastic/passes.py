@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orbitgp.distributed.group import Group
-from orbitgp.inference.inducing import MAX_LEVERAGE
+from orbitgp.inference.inducing import without_own
 from orbitgp.inference.passes import Examples, check_coverage, chunk_generator
 from orbitgp.kernels import average_variances
 from orbitgp.model import InvariantGP, Pairs, mean_pairs, unbiased_pairs
@@ -52,8 +52,8 @@ def bound_of_all(
 ) -> tuple[float, float]:
     """The bound of all data in nats, an unbiased estimate, and its standard error.
 
-    Two independent halves of the draws of each input estimate its term; their difference says how
-    much the mean of both depends on the draws.
+    Two halves of the draws of each input estimate its term. Their difference says how much the mean
+    of both depends on the draws.
     """
     factor, pairs = model.posterior.prior_factor(model.kernel), unbiased_pairs(group_size)
     sums = factor.new_zeros(3)
@@ -75,7 +75,11 @@ def bound_of_all(
 
 
 def _halves(sample: OrbitSample) -> tuple[OrbitSample, OrbitSample]:
-    """Two independent samples; a whole orbit, which has no error, twice."""
+    """Two halves of the draws; a whole orbit, which has no error, twice.
+
+    They are independent, but for different points of a finite orbit, whose halves differ more than
+    independent ones: there the standard error is a little too large.
+    """
     if sample.is_whole:
         return sample, sample
     first, second = sample.points.chunk(2, 1)
@@ -99,11 +103,7 @@ def left_out(
     *,
     batch_size: int = 256,
 ) -> Prediction:
-    """f at each of these data, as q(u) would have it without that one.
-
-    The bound is a Gaussian likelihood with targets l/λ and noise 1/λ, so that with the retained
-    variance s and leverage h = λ s, μ₋ₙ = (μ − s l) / (1 − h), s₋ₙ = s / (1 − h).
-    """
+    """Return f at each of these data, as q(u) would have it without that one."""
     factor = model.posterior.prior_factor(model.kernel)
     parts = zip(x.split(batch_size), y.split(batch_size), strict=True)
     return Prediction.concatenated(
@@ -129,7 +129,4 @@ def _left_out(
     explained = whitened.square().sum(1)
     remaining = (average_variances(model.kernel, sample.points) - explained).clamp(min=0)
     bound = model.likelihood.quadratic_bound(x, y)
-    leverage = (bound.precision.double() * retained).clamp(max=MAX_LEVERAGE)
-    mean = (whitened @ q.mean - retained * bound.linear) / (1 - leverage)
-    variance = remaining.unsqueeze(1) + retained / (1 - leverage)
-    return Prediction.exact(mean, variance.expand_as(mean))
+    return without_own(bound, whitened @ q.mean, retained, remaining.unsqueeze(1))

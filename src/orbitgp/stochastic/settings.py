@@ -32,7 +32,8 @@ class StochasticSettings:
     averaged : float, default=0.2
         Part of the steps, at the end, over which q(u) is an average.
     start_size : int, default=4096
-        Inputs from which inducing points and the first q(u) are computed.
+        Inputs from which inducing points and the first q(u) are computed, and on which class
+        probabilities are calibrated at the end.
     last_draws : int, default=16
         Orbit samples of each input when q(u) is solved for all data at the end.
     prediction_draws : int, default=64
@@ -70,7 +71,8 @@ class StochasticSettings:
 
     def __post_init__(self) -> None:
         bad = {name: value for name, value in vars(self).items() if not value > 0}
-        bad |= {name: vars(self)[name] for name in ("last_rate", "averaged") if self._above_1(name)}
+        shares = {"last_rate": self.last_rate, "averaged": self.averaged}
+        bad |= {name: share for name, share in shares.items() if share > 1}
         if bad:
             raise InputError(
                 "settings of stochastic training must be positive, and last_rate and averaged at "
@@ -82,9 +84,6 @@ class StochasticSettings:
                 f"unbiased estimate needs a pair of groups; got {self.num_draws} draws in groups "
                 f"of {self.group_size}"
             )
-
-    def _above_1(self, name: str) -> bool:
-        return vars(self)[name] > 1
 
     def rate_at(self, step: int) -> float:
         """The part of the learning rates that is left at a step: linear, from 1 to `last_rate`."""

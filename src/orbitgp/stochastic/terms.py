@@ -12,7 +12,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orbitgp.model import InvariantGP, Pairs
-from orbitgp.posterior.algebra import whiten_rows
+from orbitgp.posterior.algebra import solve_rows, whiten_rows
 from orbitgp.posterior.inducing import moments
 from orbitgp.values import OrbitCovariances, OrbitSample, QuadraticBound, WhitenedGaussian
 
@@ -76,5 +76,4 @@ def natural_terms(
 ) -> tuple[Float[Tensor, "R M M"], Float[Tensor, "M C"]]:
     """The same two sums alone, for L that is known."""
     means = model.covariances(sample, pairs).mean
-    rows = torch.linalg.solve_triangular(factor.mT, means, upper=True, left=False)
-    return _natural_terms(rows, bound)
+    return _natural_terms(solve_rows(factor, means), bound)
